@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the program that times CUDA's driver API and the tool exchange. No hidden padding. */
+#ifndef BPF_CUDA_ABI_H
+#define BPF_CUDA_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#include "lib/log_linear.h"
+
+enum {
+	CUDA_COMM = 16,
+	CUDA_DEPTH = 8,       /* calls inside of calls that are told apart */
+	CUDA_NOT_READY = 600, /* CUDA_ERROR_NOT_READY: an answer, no failure */
+};
+
+/* The cookie of a probe: function's number, and the arguments (1…9) that hold bytes and stream. */
+#define CUDA_COOKIE(function, bytes, stream) ((function) | (bytes) << 16 | (__u64)(stream) << 24)
+
+enum cuda_by { CUDA_BY_THREAD = 1, CUDA_BY_COMM = 2, CUDA_BY_STREAM = 4 };
+
+struct cuda_key {
+	__u64 stream;
+	__u32 function; /* number */
+	__u32 pid, tid, pad;
+	char comm[CUDA_COMM];
+};
+
+struct cuda_row {
+	__u64 calls, errors, total_ns, max_ns, bytes;
+	__u32 slots[LOG_LINEAR_SLOTS];
+	__u32 last_error;
+	__u32 pad;
+};
+
+struct cuda_setup {
+	__u32 by; /* enum cuda_by */
+	__u32 pad;
+};
+
+struct cuda_shared {
+	__u64 rows_full, threads_full, too_deep, ends_without_begin;
+};
+
+#endif

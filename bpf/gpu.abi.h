@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the program that watches calls of GPU drivers and the tool exchange. No hidden padding. */
+#ifndef BPF_GPU_ABI_H
+#define BPF_GPU_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#include "lib/log_linear.h"
+
+enum {
+	GPU_NUMBERS = 512, /* of native system calls that are told apart */
+	GPU_COMM = 16,
+	GPU_HEAD_BYTES = 64,     /* of a struct that goes with an event */
+	GPU_UVM_HEAD_BYTES = 16, /* … of UVM's, whose size is not in the command */
+	GPU_POLL_FDS = 16,       /* looked at in a poll */
+	GPU_XFER_CMD = 0xd3,     /* NV_ESC_IOCTL_XFER_CMD: {cmd, size, ptr} */
+};
+
+/* Which calls a device understands. */
+enum gpu_class {
+	GPU_CLASS_NONE,
+	GPU_CLASS_RM,    /* nvidiactl, nvidiaN: _IOC_NR says what */
+	GPU_CLASS_UVM,   /* nvidia-uvm: plain integers */
+	GPU_CLASS_OTHER, /* another driver's: number, direction, size */
+};
+
+enum gpu_kind {
+	GPU_NOTHING,
+	GPU_IOCTL,
+	GPU_OPEN,
+	GPU_CLOSE,
+	GPU_MMAP,
+	GPU_MUNMAP,
+	GPU_POLL,
+	GPU_EPOLL,
+	GPU_KINDS,
+	GPU_EPOLL_CTL = GPU_KINDS, /* watched, not counted */
+};
+
+/* Where a device is looked up: a char device by its number, all of its major with `any_minor`, any
+ * file by file system and inode. */
+struct gpu_device_key {
+	__u64 inode;
+	__u32 device; /* the kernel's number: major << 20 | minor */
+	__u32 any_minor;
+};
+
+struct gpu_device {
+	__u32 id; /* the tool's */
+	__u32 class;
+};
+
+/* Offsets in the struct of an ioctl; -1: there is none. */
+struct gpu_layout_key {
+	__u32 class;
+	__u32 number;
+	__u32 size_bytes; /* 0: any */
+};
+
+struct gpu_layout {
+	__s32 selector_off; /* __u32 */
+	__s32 status_off;   /* __u32 */
+	__s32 length_off;   /* __u64 */
+	__s32 client_off;   /* __u32 */
+};
+
+enum gpu_key_flags {
+	GPU_HAS_SELECTOR = 1,
+	GPU_HAS_STATUS = 2,  /* of the driver */
+	GPU_FAILED = 4,      /* by errno, which is in `status` */
+	GPU_XFER = 8,        /* came by XFER_CMD */
+	GPU_NO_LAYOUT = 16,  /* the tables do not say where its fields are */
+	GPU_UNREADABLE = 32, /* a field could not be read */
+};
+
+/* A call's identity; in rows what is not asked for is 0. */
+struct gpu_key {
+	__u32 number; /* escape, UVM number, or the whole command of other drivers */
+	__u32 size_bytes;
+	__u32 selector;
+	__u32 status; /* the driver's, or an errno */
+	__u32 device, minor;
+	__u32 pid, tid, client;
+	__u8 kind;  /* enum gpu_kind */
+	__u8 class; /* enum gpu_class */
+	__u8 flags; /* enum gpu_key_flags */
+	__u8 pad;
+	char comm[GPU_COMM];
+};
+
+enum gpu_by {
+	GPU_BY_THREAD = 1, /* pid and tid */
+	GPU_BY_COMM = 2,
+	GPU_BY_CLIENT = 4,
+};
+
+struct gpu_row {
+	__u64 calls, total_ns, max_ns, bytes;
+	__u64 crowded_calls, crowded_ns; /* begun while another thread was in an ioctl */
+	__u32 slots[LOG_LINEAR_SLOTS];
+};
+
+struct gpu_event {
+	struct gpu_key key; /* all parts */
+	__u64 start_ns, duration_ns;
+	__s64 result;
+	__u64 arg;          /* address of the struct, or of the mapping */
+	__u64 length_bytes; /* of a mapping, or what the struct says */
+	__u64 lost_before;  /* events that found no room, in all */
+	__u32 n_head;       /* bytes of the struct, at exit */
+	__u32 in_flight;
+	__u8 head[GPU_HEAD_BYTES];
+};
+
+/* What a thread is in at the end. */
+struct gpu_thread {
+	struct gpu_key key;
+	__u64 in_call_ns;
+};
+
+struct gpu_setup {
+	__u32 own_pid;
+	__u32 by; /* enum gpu_by */
+	__u8 with_events, pad[7];
+	__u8 kinds[GPU_NUMBERS]; /* enum gpu_kind of each native system call */
+};
+
+struct gpu_shared {
+	__u64 start_ns;
+	__u64 lost_events;
+	__u64 ioctls_seen, ioctls_counted;
+	__u64 in_ioctl; /* threads that are in one of a watched device */
+};
+
+/* By CPU. */
+enum gpu_counter {
+	GPU_ROWS_FULL,
+	GPU_STATES_FULL,
+	GPU_READS_FAILED,
+	GPU_COUNTS,
+};
+
+_Static_assert(sizeof(struct gpu_key) == 56, "shared with the tool");
+_Static_assert(sizeof(struct gpu_event) == 56 + 48 + 8 + GPU_HEAD_BYTES, "shared with the tool");
+
+#endif

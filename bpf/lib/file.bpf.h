@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* From a descriptor of a task to its file, and from a file to its path, at the time of a call. */
+#ifndef BPF_LIB_FILE_BPF_H
+#define BPF_LIB_FILE_BPF_H
+
+#include "compat.bpf.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct qstr___file {
+	const unsigned char *name;
+};
+
+struct super_block___file {
+	unsigned int s_dev;
+	unsigned long s_magic;
+};
+
+struct inode___file {
+	unsigned short i_mode;
+	unsigned int i_rdev;
+	unsigned long i_ino;
+	unsigned int i_generation;
+	struct super_block___file *i_sb;
+};
+
+struct dentry___file {
+	struct dentry___file *d_parent;
+	struct qstr___file d_name;
+};
+
+struct vfsmount___file {
+	struct dentry___file *mnt_root;
+};
+
+struct mount___file {
+	struct mount___file *mnt_parent;
+	struct dentry___file *mnt_mountpoint;
+	struct vfsmount___file mnt;
+};
+
+struct path___file {
+	struct vfsmount___file *mnt;
+	struct dentry___file *dentry;
+};
+
+struct file___file {
+	struct path___file f_path;
+	struct inode___file *f_inode;
+};
+
+struct fdtable___file {
+	unsigned int max_fds;
+	struct file___file **fd;
+};
+
+struct files_struct___file {
+	struct fdtable___file *fdt;
+};
+
+struct task_struct___file {
+	struct files_struct___file *files;
+};
+
+#pragma clang attribute pop
+
+static __always_inline struct file___file *file_of_fd(const void *task, __u32 fd)
+{
+	struct fdtable___file *table =
+		BPF_CORE_READ((const struct task_struct___file *)task, files, fdt);
+	struct file___file **all, *file = NULL;
+
+	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	all = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), all + fd);
+	return file;
+}
+
+enum { FILE_PATH_PARTS = 16, FILE_PART_BYTES = 64 };
+
+/* A walk from a file to the root of the outermost mount, mounts crossed. In a map: bpf_loop's
+ * callback may not rely on the stack before 6.2. */
+struct file_walk {
+	struct dentry___file *dentry;
+	struct mount___file *mount;
+	__u32 n; /* parts; one more than there is room for when the path is longer */
+	__u32 pad;
+	char part[FILE_PATH_PARTS][FILE_PART_BYTES]; /* from the leaf up */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct file_walk);
+} file_walks SEC(".maps");
+
+static long file_walk_step(__u32 turn, void *unused)
+{
+	__u32 zero = 0;
+	struct file_walk *w = bpf_map_lookup_elem(&file_walks, &zero);
+	struct dentry___file *dentry, *parent;
+	struct mount___file *mount, *above;
+
+	if (!w)
+		return 1;
+	dentry = w->dentry;
+	mount = w->mount;
+	parent = BPF_CORE_READ(dentry, d_parent);
+	if (dentry == BPF_CORE_READ(mount, mnt.mnt_root) || dentry == parent) {
+		above = BPF_CORE_READ(mount, mnt_parent);
+		if (above == mount || !above)
+			return 1;
+		w->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		w->mount = above;
+		return 0;
+	}
+	if (w->n >= FILE_PATH_PARTS) {
+		w->n = FILE_PATH_PARTS + 1;
+		return 1;
+	}
+	bpf_probe_read_kernel_str(w->part[w->n & (FILE_PATH_PARTS - 1)], FILE_PART_BYTES,
+				  BPF_CORE_READ(dentry, d_name.name));
+	w->n++;
+	w->dentry = parent;
+	return 0;
+}
+
+/* The components of a file's path; NULL never happens. */
+static __always_inline struct file_walk *file_walk(struct file___file *file)
+{
+	__u32 zero = 0;
+	struct file_walk *w = bpf_map_lookup_elem(&file_walks, &zero);
+
+	if (!w)
+		return NULL;
+	w->dentry = BPF_CORE_READ(file, f_path.dentry);
+	w->mount = (void *)BPF_CORE_READ(file, f_path.mnt) -
+		   bpf_core_field_offset(struct mount___file, mnt);
+	w->n = 0;
+	/* A mount's root costs a turn too. */
+	bpf_loop(2 * FILE_PATH_PARTS, file_walk_step, NULL, 0);
+	return w;
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The system call that a task is in: which one of which ABI, and with what arguments. */
+#ifndef BPF_LIB_TASK_CALL_BPF_H
+#define BPF_LIB_TASK_CALL_BPF_H
+
+#include "compat.bpf.h"
+
+enum {
+	CALL_NUMBERS = 1024, /* of one ABI */
+	CALL_I386 = 1,
+	CALL_X32 = 2,
+	X32_SYSCALL_BIT = 1 << 30, /* arch/x86/include/uapi/asm/unistd.h */
+	E_TOO_BIG = 7,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct thread_info___call {
+	unsigned long flags;
+	unsigned int status;
+};
+
+struct task_struct___call {
+	struct thread_info___call thread_info;
+	unsigned int __state;
+	char comm[16];
+};
+
+/* Before 5.14. */
+struct task_struct___old_state {
+	long state;
+};
+
+struct pt_regs___call {
+	__u64 orig_x0;
+	__s32 syscallno;
+};
+
+struct bpf_iter_meta___call {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task___call {
+	struct bpf_iter_meta___call *meta;
+	struct task_struct___call *task;
+};
+
+#pragma clang attribute pop
+
+/* abi * CALL_NUMBERS + number; a number that no kernel has is the last one. */
+static __always_inline __u32 call_code(struct task_struct *task, long number)
+{
+	__u32 nr = (__u32)number, abi = 0;
+
+#if defined(__TARGET_ARCH_x86)
+	if (((struct task_struct___call *)task)->thread_info.status & TS_COMPAT)
+		abi = CALL_I386;
+	else if (nr & X32_SYSCALL_BIT && nr < X32_SYSCALL_BIT + CALL_NUMBERS)
+		abi = CALL_X32;
+	if (abi == CALL_X32)
+		nr -= X32_SYSCALL_BIT;
+#endif
+	if (nr >= CALL_NUMBERS)
+		nr = CALL_NUMBERS - 1;
+	return abi * CALL_NUMBERS + nr;
+}
+
+struct call_args {
+	__u64 v[6];
+};
+
+/* Of the call that it is in, or has just made: registers stay until it is back in user code. */
+static __always_inline long call_args_read(struct task_struct *task, struct call_args *ret)
+{
+	const struct pt_regs *at = task_user_regs(task);
+	struct pt_regs r;
+	long err = bpf_probe_read_kernel(&r, sizeof(r), at);
+
+#if defined(__TARGET_ARCH_x86)
+	ret->v[0] = r.di;
+	ret->v[1] = r.si;
+	ret->v[2] = r.dx;
+	ret->v[3] = r.r10;
+	ret->v[4] = r.r8;
+	ret->v[5] = r.r9;
+#elif defined(__TARGET_ARCH_arm64)
+	ret->v[0] = BPF_CORE_READ((const struct pt_regs___call *)at, orig_x0);
+	ret->v[1] = r.regs[1];
+	ret->v[2] = r.regs[2];
+	ret->v[3] = r.regs[3];
+	ret->v[4] = r.regs[4];
+	ret->v[5] = r.regs[5];
+#endif
+	return err;
+}
+
+/* The first of them alone, at a fraction of the cost. */
+static __always_inline long call_first_arg_read(struct task_struct *task, __u64 *ret)
+{
+	const struct pt_regs *at = task_user_regs(task);
+
+#if defined(__TARGET_ARCH_x86)
+	return bpf_probe_read_kernel(ret, sizeof(*ret), &at->di);
+#elif defined(__TARGET_ARCH_arm64)
+	*ret = BPF_CORE_READ((const struct pt_regs___call *)at, orig_x0);
+	return 0;
+#endif
+}
+
+/* Whether a task sleeps in a call, and in which. One that runs may be in user code, with the
+ * registers of its last call still there. */
+static __always_inline bool call_of_sleeper(struct task_struct *task, __u32 *ret_code)
+{
+	struct task_struct___old_state *old = (void *)task;
+	const struct pt_regs *at = task_user_regs(task);
+	long number;
+
+	if (bpf_core_field_exists(((struct task_struct___call *)task)->__state)) {
+		if (!BPF_CORE_READ((struct task_struct___call *)task, __state))
+			return false;
+	} else if (!BPF_CORE_READ(old, state)) {
+		return false;
+	}
+#if defined(__TARGET_ARCH_x86)
+	if (bpf_probe_read_kernel(&number, sizeof(number), &at->orig_ax))
+		return false;
+#elif defined(__TARGET_ARCH_arm64)
+	number = BPF_CORE_READ((const struct pt_regs___call *)at, syscallno);
+#endif
+	if (number < 0)
+		return false;
+	*ret_code = call_code(task, number);
+	return true;
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the program that sees threads wait and the tool exchange. */
+#ifndef BPF_OFFCPU_ABI_H
+#define BPF_OFFCPU_ABI_H
+
+#ifndef __VMLINUX_H__
+#include <linux/types.h>
+#endif
+
+#include "lib/stacks.abi.h"
+
+enum {
+	OFFCPU_ROWS_MAX = 16384, /* that may change between two drains */
+	OFFCPU_TOTALS_MAX = 16384,
+	OFFCPU_SYSCALLS = 512,
+	OFFCPU_CALL_CODES = 4096, /* abi (enum syscall_abi) * 1024 + number */
+
+	/* Histogram: 4 buckets in each power of two from 1 us (2^10 ns) on; the first takes all
+	 * below, the last all above. */
+	OFFCPU_BUCKETS = 128, /* a power of two */
+	OFFCPU_BUCKET_FIRST_LOG2 = 10,
+
+	OFFCPU_NO_SYSCALL = -1, /* an exception: page faults */
+	OFFCPU_NR_UNKNOWN = -2, /* a 32-bit process, or no registers */
+};
+
+/* Why a thread is off the CPU, as the switch tells it. */
+enum offcpu_how {
+	OFFCPU_BLOCKED,   /* it waits for something */
+	OFFCPU_PREEMPTED, /* it could run on */
+	OFFCPU_YIELDED,   /* it gave up the CPU and could run on */
+	OFFCPU_THROTTLED, /* its cgroup's quota is used up */
+	OFFCPU_STOPPED,   /* by a signal or a debugger */
+	OFFCPU_BORN,      /* new: it has not run yet */
+	OFFCPU_ON_CPU,    /* it runs: by ticks, each for the time since the one before */
+	OFFCPU_IN_CALL,   /* it is in a system call, off the CPU or on it; nr is the call's code */
+};
+
+enum {
+	OFFCPU_UNINTERRUPTIBLE = 1, /* state D */
+	OFFCPU_IO = 2,              /* in_iowait: waits for a disk */
+	OFFCPU_OPEN = 4,            /* not over at the end */
+	OFFCPU_BEFORE = 8,          /* since before the start */
+	OFFCPU_KTHREAD = 16,
+};
+
+/* What a syscall's first argument is. */
+enum offcpu_argument {
+	OFFCPU_ARG_NONE,
+	OFFCPU_ARG_FD,
+	OFFCPU_ARG_ADDRESS, /* kept as it is: futex */
+	OFFCPU_ARG_NUMBER,  /* kept as 32 bits: wait4's pid */
+	OFFCPU_ARG_IOCTL,   /* a descriptor, with the command in the upper 32 bits */
+};
+
+/* Waker of a wait: a thread of the target by its serial, or one of these. */
+enum {
+	OFFCPU_WAKER_NONE = 0,
+	OFFCPU_WAKER_IRQ = 0xffffffff,
+	OFFCPU_WAKER_OTHER =
+		0x80000000, /* with the tid (of the tool's namespace) in the low bits */
+};
+
+struct offcpu_key {
+	__u64 stack;       /* id of a stack_record; 0 none */
+	__u64 waker_stack; /* of who ended the wait; 0: not asked for, or a stranger */
+	__u64 arg;         /* by the syscall's kind: an address, a number, or a descriptor */
+	__u64 inode;       /* of the descriptor's file */
+	__u32 thread;      /* serial */
+	__u32 waker;
+	__s32 nr; /* the syscall, or OFFCPU_NO_… */
+	__u16 file_mode;
+	__u8 how;
+	__u8 flags;
+};
+
+struct offcpu_row {
+	__u64 wait_ns;  /* up to the wake-up */
+	__u64 queue_ns; /* from the wake-up until it ran */
+	__u64 count;
+	__u64 max_ns;  /* of wait_ns + queue_ns for those that were runnable all through */
+	__u64 last_ns; /* when it last changed */
+	__u32 pid, tid;
+	__u32 buckets[OFFCPU_BUCKETS];
+};
+
+/* Of a thread, when it ends, and of all others at the end. */
+struct offcpu_totals {
+	__u64 start_ns, end_ns;
+	__u64 on_ns;
+	__u64 off_ns;   /* blocked, stopped, runnable and throttled together */
+	__u64 lost_ns;  /* of it, what found no place in the rows */
+	__u64 short_ns; /* of it, waits that --min-wait and --max-wait leave out */
+	__u64 switches;
+	__u32 pid, tid;
+	char comm[16];
+};
+
+/* What the iterator at the end writes for each thread. */
+struct offcpu_ended {
+	struct offcpu_totals totals;
+	__u32 serial, pad;
+};
+
+/* Set before loading. */
+struct offcpu_setup {
+	__u64 min_wait_ns, max_wait_ns; /* max 0: none */
+	__u8 with_stacks;
+	__u8 with_kthreads;
+	__u8 has_state_argument; /* sched_switch tells the state: 5.18 */
+	__u8 with_wakers;        /* as part of the key */
+	__u8 with_ticks;         /* what runs is counted too */
+	__u8 with_waker_stacks;
+	__u8 with_calls; /* system calls in place of waits */
+	__u8 pad;
+};
+
+/* The same, with calls. */
+struct offcpu_calls {
+	__u64 wanted[OFFCPU_CALL_CODES / 64];
+	__u32 execve; /* its code */
+	__u32 pad;
+};
+
+/* Counted by the program, by CPU. */
+struct offcpu_losses {
+	__u64 rows_full, totals_full, threads_full; /* waits, threads, threads */
+};
+
+_Static_assert(sizeof(struct offcpu_key) == 48, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_row) == 48 + 4 * OFFCPU_BUCKETS, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_totals) == 80, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_ended) == 88, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_setup) == 24, "shared with the tool");
+
+#endif

@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Where threads wait: at each switch of the CPU from or to a thread of the target, what it waits
+ * for, with its stack, and who woke it. Waits are added up here, by thread, stack, reason and
+ * waker.
+ *
+ * All that is known of a thread lies in its task storage. Who has one is measured: that is one
+ * look for everybody else. Storage is made in places where memory may be asked for (fork, exec, the
+ * iterator at the start), never under the lock of a run queue.
+ */
+#include "lib/kernel_types.h"
+
+#include <stddef.h>
+
+#include "lib/output.bpf.h"
+#include "lib/stacks.bpf.h"
+#include "lib/targets.bpf.h"
+#include "lib/task_call.bpf.h"
+#include "lib/wait_rows.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct offcpu_setup setup;
+const volatile struct offcpu_calls calls;
+const volatile __u8 syscall_argument[OFFCPU_SYSCALLS]; /* enum offcpu_argument */
+__u64 serials;
+__u64 totals_added; /* the tool looks into the map when it has changed */
+
+/* include/linux/sched.h */
+enum {
+	TASK_UNINTERRUPTIBLE = 0x02,
+	TASK_STOPPED_OR_TRACED = 0x0c,
+	TASK_DEAD = 0x80,
+	TASK_STATES_WAITING = 0xff,
+};
+
+struct thread {
+	__u64 start_ns;
+	__u64 since_ns; /* it runs, or waits, since */
+	__u64 woken_ns; /* 0: not yet */
+	__u64 exec_ns;  /* the kernel's account of its CPU time at the last switch */
+	__u64 on_ns, off_ns, lost_ns, short_ns, switches;
+	struct offcpu_key wait; /* what it waits for; its waker is filled in by the wake-up */
+	/* With ticks: what has been counted of on_ns, up to when, and the last place it ran at. */
+	__u64 tick_ns, untold_ns, tick_stack;
+	__u32 pid, tid;
+	bool running;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, OFFCPU_TOTALS_MAX);
+	__type(key, __u32);
+	__type(value, struct offcpu_totals);
+} totals SEC(".maps");
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* The thread waited for off_ns, queue_ns of it with the reason gone and no CPU yet. */
+static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue_ns, __u64 now_ns)
+{
+	struct offcpu_losses *l;
+	struct offcpu_row *row;
+	__u64 wait_ns = off_ns - queue_ns;
+	__u32 bucket;
+
+	t->off_ns += off_ns;
+	if (off_ns < setup.min_wait_ns || (setup.max_wait_ns && off_ns > setup.max_wait_ns)) {
+		t->short_ns += off_ns;
+		return;
+	}
+	row = row_of(&t->wait, t->pid, t->tid);
+	if (!row) {
+		t->lost_ns += off_ns;
+		l = losses();
+		if (l)
+			l->rows_full++;
+		return;
+	}
+	row->wait_ns += wait_ns;
+	row->queue_ns += queue_ns;
+	row->count++;
+	row->last_ns = now_ns;
+	if (!wait_ns)
+		wait_ns = queue_ns;
+	if (wait_ns > row->max_ns)
+		row->max_ns = wait_ns;
+	bucket = bucket_of(wait_ns);
+	barrier_var(bucket); /* the compiler may not forget the bound, which the verifier needs */
+	row->buckets[bucket & (OFFCPU_BUCKETS - 1)]++;
+}
+
+/* Time on a CPU that no row has yet, at the stack of a tick. */
+static __always_inline void add_running(struct thread *t, __u64 stack, __u64 now_ns)
+{
+	struct offcpu_key key = {.stack = stack,
+				 .thread = t->wait.thread,
+				 .nr = OFFCPU_NR_UNKNOWN,
+				 .how = OFFCPU_ON_CPU};
+	__u64 ran_ns = t->untold_ns;
+	struct offcpu_losses *l;
+	struct offcpu_row *row;
+
+	t->untold_ns = 0;
+	row = ran_ns ? row_of(&key, t->pid, t->tid) : NULL;
+	if (row) {
+		row->wait_ns += ran_ns;
+		row->count++;
+		row->last_ns = now_ns;
+		return;
+	}
+	l = ran_ns ? losses() : NULL;
+	if (l)
+		l->rows_full++;
+}
+
+/* It has run since the last tick, or since it got the CPU. */
+static __always_inline void note_running(struct thread *t, __u64 now_ns)
+{
+	__u64 from_ns = t->tick_ns > t->since_ns ? t->tick_ns : t->since_ns;
+
+	if (now_ns > from_ns)
+		t->untold_ns += now_ns - from_ns;
+	t->tick_ns = now_ns;
+}
+
+static __always_inline void end_wait(struct thread *t, __u64 now_ns)
+{
+	__u64 off_ns = now_ns - t->since_ns, queue_ns = 0;
+	__u8 how = t->wait.how;
+
+	if (now_ns < t->since_ns)
+		return;
+	if (how == OFFCPU_PREEMPTED || how == OFFCPU_YIELDED || how == OFFCPU_BORN)
+		queue_ns = off_ns;
+	else if (t->woken_ns > t->since_ns && t->woken_ns <= now_ns)
+		queue_ns = now_ns - t->woken_ns;
+	add_wait(t, off_ns, queue_ns, now_ns);
+}
+
+/* --- what a thread waits for ------------------------------------------------------------------ */
+
+static __always_inline void look_at_file(struct task_struct *task, struct offcpu_key *wait)
+{
+	struct files_struct *files = task->files;
+	struct file *file = NULL;
+	struct inode *inode;
+
+	if (!files || wait->arg >= files->fdt->max_fds)
+		return;
+	bpf_probe_read_kernel(&file, sizeof(file), files->fdt->fd + wait->arg);
+	if (!file)
+		return;
+	inode = BPF_CORE_READ(file, f_inode);
+	wait->inode = BPF_CORE_READ(inode, i_ino);
+	wait->file_mode = BPF_CORE_READ(inode, i_mode);
+}
+
+/* By the registers in w, of which stack_registers said `stop`. */
+static __always_inline void look_at_syscall(struct task_struct *task, const struct unwind_walk *w,
+					    int stop, struct offcpu_key *wait)
+{
+	__u8 kind = OFFCPU_ARG_NONE;
+	__u64 arg;
+
+	wait->nr = OFFCPU_NR_UNKNOWN;
+	if (stop != UNWIND_CONTINUE)
+		return;
+	wait->nr = regs_syscall(task, &w->regs, &arg);
+	if (wait->nr >= 0 && wait->nr < OFFCPU_SYSCALLS)
+		kind = syscall_argument[wait->nr & (OFFCPU_SYSCALLS - 1)];
+	if (kind == OFFCPU_ARG_NONE)
+		return;
+	wait->arg = kind == OFFCPU_ARG_ADDRESS ? arg : (__u32)arg;
+	if (kind == OFFCPU_ARG_FD || kind == OFFCPU_ARG_IOCTL)
+		look_at_file(task, wait);
+	if (kind == OFFCPU_ARG_IOCTL)
+		wait->arg |= REGS_ARG2(&w->regs) << 32;
+}
+
+static __always_inline __u8 how_of(struct task_struct *task, bool preempt, __u32 state)
+{
+	if ((preempt || !state) && is_throttled(task))
+		return OFFCPU_THROTTLED;
+	if (preempt)
+		return OFFCPU_PREEMPTED;
+	if (!state)
+		return OFFCPU_YIELDED;
+	return state & TASK_STOPPED_OR_TRACED ? OFFCPU_STOPPED : OFFCPU_BLOCKED;
+}
+
+static __always_inline void begin_wait(struct thread *t, struct task_struct *task,
+				       const struct unwind_walk *w, int stop, __u8 how, __u32 state)
+{
+	struct offcpu_key *wait = &t->wait;
+
+	wait->stack = wait->waker_stack = wait->arg = wait->inode = 0;
+	wait->file_mode = 0;
+	wait->waker = OFFCPU_WAKER_NONE;
+	wait->how = how;
+	wait->flags = 0;
+	if (task->flags & PF_KTHREAD)
+		wait->flags |= OFFCPU_KTHREAD;
+	if (how == OFFCPU_BLOCKED && state & TASK_UNINTERRUPTIBLE)
+		wait->flags |= OFFCPU_UNINTERRUPTIBLE;
+	if (how == OFFCPU_BLOCKED && BPF_CORE_READ_BITFIELD(task, in_iowait))
+		wait->flags |= OFFCPU_IO;
+	look_at_syscall(task, w, stop, wait);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static __always_inline struct thread *add_thread(struct task_struct *task, __u64 now_ns)
+{
+	struct thread *t;
+	struct offcpu_losses *l;
+
+	if (task->flags & PF_KTHREAD && !setup.with_kthreads)
+		return NULL;
+	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		l = losses();
+		if (l)
+			l->threads_full++;
+		return NULL;
+	}
+	if (setup.with_stacks)
+		stack_expect(task);
+	t->start_ns = t->since_ns = now_ns;
+	t->exec_ns = task->se.sum_exec_runtime;
+	t->pid = target_pid(task);
+	t->tid = target_tid(task);
+	t->wait.thread = (__u32)__sync_fetch_and_add(&serials, 1) + 1;
+	return t;
+}
+
+static __always_inline void fill_totals(const struct thread *t, struct task_struct *task,
+					__u64 now_ns, struct offcpu_totals *ret)
+{
+	ret->start_ns = t->start_ns;
+	ret->end_ns = now_ns;
+	ret->on_ns = t->on_ns;
+	ret->off_ns = t->off_ns;
+	ret->lost_ns = t->lost_ns;
+	ret->short_ns = t->short_ns;
+	ret->switches = t->switches;
+	ret->pid = t->pid;
+	ret->tid = t->tid;
+	BPF_CORE_READ_STR_INTO(&ret->comm, task, comm);
+}
+
+static __always_inline void end_thread(struct thread *t, struct task_struct *task, __u64 now_ns)
+{
+	struct offcpu_totals total = {};
+	struct offcpu_losses *l;
+	__u32 serial = t->wait.thread;
+
+	fill_totals(t, task, now_ns, &total);
+	if (!bpf_map_update_elem(&totals, &serial, &total, BPF_ANY)) {
+		__sync_fetch_and_add(&totals_added, 1);
+		return;
+	}
+	l = losses();
+	if (l)
+		l->totals_full++;
+}
+
+/*
+ * A switch that no program saw: seen on 6.18 when the CPU comes from a task that is within bpf(2)
+ * itself, as the tool is. How long the thread has run since, the kernel knows.
+ */
+static __always_inline void miss_enter(struct thread *t, struct task_struct *task, __u64 now_ns)
+{
+	__u64 ran_ns = task->se.sum_exec_runtime - t->exec_ns;
+
+	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
+		ran_ns = 0;
+	end_wait(t, now_ns - ran_ns);
+	t->since_ns = now_ns - ran_ns;
+}
+
+/* The same of the switch away from it: what it waited for is not known. */
+static __always_inline void miss_leave(struct thread *t, struct task_struct *task, __u64 now_ns)
+{
+	__u64 ran_ns = task->se.sum_exec_runtime - t->exec_ns;
+
+	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
+		return;
+	t->on_ns += ran_ns;
+	t->untold_ns += setup.with_ticks ? ran_ns : 0;
+	t->since_ns += ran_ns;
+	t->running = false;
+	t->wait.stack = t->wait.waker_stack = t->wait.arg = t->wait.inode = 0;
+	t->wait.file_mode = 0;
+	t->wait.waker = OFFCPU_WAKER_NONE;
+	t->wait.nr = OFFCPU_NR_UNKNOWN;
+	t->wait.how = OFFCPU_BLOCKED;
+	t->wait.flags = 0;
+	t->woken_ns = 0;
+}
+
+static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state,
+				  __u64 now_ns)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct unwind_walk *w;
+	__u32 zero = 0;
+	int stop;
+
+	if (!t)
+		return;
+	if (!t->running)
+		miss_enter(t, task, now_ns);
+	if (setup.with_ticks)
+		note_running(t, now_ns);
+	if (now_ns > t->since_ns)
+		t->on_ns += now_ns - t->since_ns;
+	t->running = false;
+	t->exec_ns = task->se.sum_exec_runtime;
+	t->since_ns = now_ns;
+	t->woken_ns = 0;
+	t->switches++;
+	if (!preempt && state & TASK_DEAD) {
+		if (setup.with_ticks)
+			add_running(t, t->tick_stack, now_ns);
+		end_thread(t, task, now_ns);
+		return;
+	}
+	w = bpf_map_lookup_elem(&unwind_walks, &zero);
+	if (!w)
+		return;
+	stop = stack_registers(w, task);
+	begin_wait(t, task, w, stop, how_of(task, preempt, state), state);
+	if (setup.with_stacks)
+		t->wait.stack = stack_take(ctx, w, task, t->pid, t->tid, stop, t->wait.nr >= 0);
+}
+
+static __always_inline void enter(struct task_struct *task, __u64 now_ns)
+{
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+
+	if (!t)
+		return;
+	if (t->running)
+		miss_leave(t, task, now_ns);
+	if (!t->running)
+		end_wait(t, now_ns);
+	t->running = true;
+	t->since_ns = now_ns;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	__u64 now_ns;
+	__u32 state;
+
+	if (!target_shared.active)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	state = setup.has_state_argument ? (__u32)ctx[3] : BPF_CORE_READ(prev, __state);
+	leave(ctx, prev, preempt, state & TASK_STATES_WAITING, now_ns);
+	enter(next, now_ns);
+	return 0;
+}
+
+/* Who ends the wait, and where it is, into the key. */
+static __always_inline void note_waker(void *ctx, struct offcpu_key *wait)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct unwind_walk *w;
+	struct thread *t;
+	__u32 zero = 0;
+	int stop;
+
+	if (is_in_interrupt(ctx, task)) {
+		wait->waker = OFFCPU_WAKER_IRQ;
+		return;
+	}
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	wait->waker = t ? t->wait.thread : OFFCPU_WAKER_OTHER | target_tid(task);
+	w = bpf_map_lookup_elem(&unwind_walks, &zero);
+	if (!t || !w || !setup.with_waker_stacks)
+		return;
+	/* Interrupts are off (try_to_wake_up): nothing else uses the walk of this CPU. */
+	stop = stack_registers(w, task);
+	wait->waker_stack = stack_take(ctx, w, task, t->pid, t->tid, stop, false);
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct thread *t;
+
+	if (!target_shared.active)
+		return 0;
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!t || t->running || t->woken_ns)
+		return 0;
+	t->woken_ns = bpf_ktime_get_ns();
+	if (setup.with_wakers)
+		note_waker(ctx, &t->wait);
+	return 0;
+}
+
+/* What runs: the time since the last tick belongs to where this one hits. */
+SEC("perf_event")
+int on_tick(struct bpf_perf_event_data *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct unwind_walk *w;
+	struct thread *t;
+	__u32 zero = 0;
+
+	if (!target_shared.active)
+		return 0;
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	w = bpf_map_lookup_elem(&unwind_walks, &zero);
+	if (!t || !w || !t->running)
+		return 0;
+	note_running(t, now_ns);
+	if (setup.with_stacks)
+		t->tick_stack = stack_of_tick(ctx, w, task, t->pid, t->tid);
+	add_running(t, t->tick_stack, now_ns);
+	return 0;
+}
+
+#include "offcpu_calls.bpf.h"
+
+/* --- who is measured -------------------------------------------------------------------------- */
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_birth, struct task_struct *parent, struct task_struct *child)
+{
+	struct thread *t;
+	bool wanted;
+
+	if (!target_shared.active || target_setup.filter == TARGET_THREADS)
+		return 0;
+	if (target_setup.filter == TARGET_ALL)
+		wanted = target_tid(child);
+	else if (target_setup.filter == TARGET_CGROUP)
+		wanted = is_in_cgroup(child);
+	else
+		wanted = bpf_task_storage_get(&threads, parent, NULL, 0);
+	t = wanted ? add_thread(child, bpf_ktime_get_ns()) : NULL;
+	if (!t)
+		return 0;
+	t->wait.how = OFFCPU_BORN;
+	/* It begins with the end of its parent's call, which is none of its own. */
+	t->running = setup.with_calls;
+	return 0;
+}
+
+/* A child of the tool counts from here on; a process may have come into the cgroup since. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_start, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	__u32 pid = target_pid(task);
+	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	bool wanted = false;
+	__u8 *state;
+
+	if (t)
+		t->tid = pid; /* another thread than the first has taken its place */
+	if (t || !target_shared.active)
+		return 0;
+	if (target_setup.filter == TARGET_CGROUP) {
+		wanted = is_in_cgroup(task);
+	} else if (target_setup.filter == TARGET_PROCESSES) {
+		state = bpf_map_lookup_elem(&targets, &pid);
+		wanted = state && (*state == TARGET_LIVE || *state == TARGET_AT_EXEC);
+	}
+	t = wanted ? add_thread(task, bpf_ktime_get_ns()) : NULL;
+	if (!t)
+		return 0;
+	t->running = true;
+	if (setup.with_calls)
+		begin_call(t, calls.execve, 0);
+	return 0;
+}
+
+/* The iterator's own, as switches come in between: only registers. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unwind_walk);
+} begin_walk SEC(".maps");
+
+/* All that exist when the measurement begins. */
+SEC("iter/task")
+int begin(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct unwind_walk *w;
+	struct thread *t;
+	__u32 state, zero = 0;
+
+	if (!task || bpf_task_storage_get(&threads, task, NULL, 0) ||
+	    !is_target(task, target_pid(task), target_tid(task)))
+		return 0;
+	t = add_thread(task, now_ns);
+	if (!t)
+		return 0;
+	if (setup.with_calls) {
+		begin_in_call(t, task);
+		return 0;
+	}
+	state = BPF_CORE_READ(task, __state) & TASK_STATES_WAITING;
+	if (BPF_CORE_READ(task, on_cpu)) {
+		t->running = true;
+		return 0;
+	}
+	w = bpf_map_lookup_elem(&begin_walk, &zero);
+	if (!w)
+		return 0;
+	begin_wait(t, task, w, stack_registers(w, task), how_of(task, !state, state), state);
+	t->wait.flags |= OFFCPU_BEFORE;
+	return 0;
+}
+
+/* All that exist when it ends: their waits up to now, and what they did. */
+SEC("iter/task")
+int end(struct bpf_iter__task *ctx)
+{
+	struct offcpu_ended ended = {};
+	struct task_struct *task = ctx->task;
+	__u64 now_ns = bpf_ktime_get_ns();
+	struct thread *t;
+
+	if (!task)
+		return 0;
+	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	if (!t)
+		return 0;
+	if (t->running && setup.with_ticks)
+		note_running(t, now_ns);
+	if (setup.with_ticks)
+		add_running(t, t->tick_stack, now_ns);
+	if (t->running) {
+		t->on_ns += now_ns > t->since_ns ? now_ns - t->since_ns : 0;
+	} else {
+		t->wait.flags |= OFFCPU_OPEN;
+		end_wait(t, now_ns);
+	}
+	fill_totals(t, task, now_ns, &ended.totals);
+	ended.serial = t->wait.thread;
+	bpf_seq_write(ctx->meta->seq, &ended, sizeof(ended));
+	return 0;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * System calls added up: how often, how long, how many failed, by whatever the key is. Each watched
+ * task has a state in task storage; a task without one costs one look-up, and is not watched.
+ */
+#include "lib/kernel_types.h"
+
+#include "syscalls_locks.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static __always_inline struct call_state *new_state(struct task_struct *task)
+{
+	struct call_state *st =
+		bpf_task_storage_get(&states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!st) {
+		count(SYSCALLS_STATES_FULL, 1);
+		return NULL;
+	}
+	st->fd = -1;
+	st->since_ns = bpf_ktime_get_ns();
+	return st;
+}
+
+static __always_inline bool is_other_program(struct task_struct *task)
+{
+	return !(task->flags & PF_KTHREAD) && target_pid(task) != setup.own_pid;
+}
+
+/* Those that have come since the start: into the cgroup, or under -a. */
+static __noinline struct call_state *belated(struct task_struct *task)
+{
+	struct call_state *st = NULL;
+
+	if (target_setup.filter == TARGET_ALL)
+		return is_other_program(task) ? new_state(task) : NULL;
+	if (target_setup.filter != TARGET_CGROUP || !is_other_program(task))
+		return NULL;
+	st = new_state(task);
+	if (st && !is_in_cgroup(task))
+		st->stranger = task->cgroups;
+	return st;
+}
+
+/* A task moves to another cgroup by another set. */
+static __noinline bool is_stranger(struct call_state *st, struct task_struct *task)
+{
+	if (st->stranger != task->cgroups)
+		st->stranger = is_in_cgroup(task) ? NULL : task->cgroups;
+	return st->stranger;
+}
+
+static __always_inline void enter(struct task_struct *task, __u32 code)
+{
+	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+
+	if (!st && target_setup.filter != TARGET_PROCESSES)
+		st = belated(task);
+	if (!st || (st->stranger && is_stranger(st, task)))
+		return;
+	st->born = st->running = st->from_before = 0;
+	st->code = code;
+	if (!is_wanted(code)) {
+		st->enter_ns = 0;
+		return;
+	}
+	if (setup.by & SYSCALLS_BY_FILE)
+		note_call_file(st, task);
+	if (setup.by & SYSCALLS_BY_LOCK)
+		note_holder(st, task);
+	st->enter_ns = bpf_ktime_get_ns(); /* last: what we take is not the call's */
+}
+
+static __noinline void unmatched(struct call_state *st)
+{
+	if (st->running)
+		count(SYSCALLS_FROM_BEFORE, 1);
+	else if (!st->born && !setup.chosen_only && !st->stranger)
+		count(SYSCALLS_UNMATCHED_EXIT, 1);
+	st->born = st->running = 0;
+}
+
+static __noinline int leave_lock(struct finished *f)
+{
+	struct syscalls_key key = {.fd = -1};
+	struct syscalls_row *row;
+
+	if (!add_lock(f, &key))
+		return 0;
+	row = row_of_key(&key, f->task, -1);
+	return row ? add_to_row(f, row, f->latency_ns, true) : 0;
+}
+
+static __always_inline void leave(struct task_struct *task, __s64 result, __u64 now_ns)
+{
+	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+	struct finished f = {.task = task, .st = st, .result = result};
+	__u64 value;
+
+	if (!st)
+		return;
+	if (!st->enter_ns) {
+		unmatched(st);
+		return;
+	}
+	if (st->from_before && st->enter_ns < shared.start_ns)
+		st->enter_ns = shared.start_ns;
+	f.latency_ns = now_ns - st->enter_ns;
+	st->enter_ns = 0;
+	if (st->at_exec)
+		return;
+	if (st->from_before)
+		count(SYSCALLS_FROM_BEFORE, 1);
+	if (setup.by & SYSCALLS_BY_LOCK) {
+		leave_lock(&f);
+		return;
+	}
+	f.traits = traits_of(st->code);
+	value = setup.of_bytes ? (__u64)result : f.latency_ns;
+	if (f.traits & SYSCALLS_FUTEX && is_idle_futex(task, f.latency_ns)) {
+		st->code = SYSCALLS_FUTEX_IDLE;
+		f.traits &= ~SYSCALLS_FUTEX;
+	}
+	if (setup.by == SYSCALLS_BY_CALL)
+		add_by_call(&f, value,
+			    !setup.of_bytes || (f.traits & SYSCALLS_BYTES && result >= 0));
+	else
+		add_keyed(&f, value, !setup.of_bytes || (f.traits & SYSCALLS_BYTES && result >= 0));
+	if (!setup.details)
+		return;
+	if (result < 0 && result >= -4095)
+		add_detail(SYSCALLS_ERROR, st->code, -result, 0);
+	if (f.traits & SYSCALLS_DETAILED)
+		add_details(&f);
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (target_shared.active)
+		enter(task, call_code(task, number));
+	return 0;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (target_shared.active)
+		leave(bpf_get_current_task_btf(), result, now_ns);
+	return 0;
+}
+
+/* The tracepoints of single calls: struct syscall_trace_enter and _exit, kernel/trace/trace.h. */
+struct one_call {
+	__u64 head;
+	__s32 number;
+	__u32 pad;
+	__s64 args_or_result[6];
+};
+
+SEC("tp/syscalls/sys_enter_getppid")
+int on_one_enter(struct one_call *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (target_shared.active)
+		enter(task, call_code(task, ctx->number));
+	return 0;
+}
+
+SEC("tp/syscalls/sys_exit_getppid")
+int on_one_exit(struct one_call *ctx)
+{
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (target_shared.active)
+		leave(bpf_get_current_task_btf(), ctx->args_or_result[0], now_ns);
+	return 0;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(state_on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct call_state *from = bpf_task_storage_get(&states, parent, NULL, 0), *st;
+
+	if (!from || target_setup.filter == TARGET_THREADS)
+		return 0;
+	st = new_state(child);
+	if (!st)
+		return 0;
+	st->born = 1;
+	st->at_exec = from->at_exec;
+	st->stranger = from->stranger;
+	count(SYSCALLS_STARTED_THREADS, 1);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(state_on_exec, struct task_struct *task)
+{
+	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+
+	if (st && st->at_exec) {
+		st->at_exec = 0;
+		st->since_ns = bpf_ktime_get_ns();
+	}
+	return 0;
+}
+
+static __noinline int keep_name(struct task_struct *task)
+{
+	__u32 tid = target_tid(task);
+	char comm[SYSCALLS_COMM] = {};
+
+	bpf_core_read_str(comm, sizeof(comm), &((struct task_struct___call *)task)->comm);
+	return bpf_map_update_elem(&ended_names, &tid, comm, BPF_ANY);
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(state_on_exit, struct task_struct *task)
+{
+	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+	__u64 now_ns = bpf_ktime_get_ns(), from_ns;
+
+	if (!st || st->at_exec || st->stranger)
+		return 0;
+	from_ns = st->since_ns > shared.start_ns ? st->since_ns : shared.start_ns;
+	count(SYSCALLS_ENDED_THREADS, 1);
+	if (now_ns > from_ns && target_shared.active)
+		count(SYSCALLS_ENDED_NS, now_ns - from_ns);
+	if (st->enter_ns && !(traits_of(st->code) & SYSCALLS_NO_RETURN))
+		count(SYSCALLS_UNMATCHED_ENTER, 1);
+	if (setup.by & (SYSCALLS_BY_THREAD | SYSCALLS_BY_LOCK))
+		keep_name(task);
+	st->stranger = task; /* it is in the list of tasks for a while yet */
+	return 0;
+}
+
+/* Marks the threads that are watched; those asleep in a call have been in it since before. */
+SEC("iter/task")
+int mark(struct bpf_iter__task___call *ctx)
+{
+	struct task_struct *task = (void *)ctx->task;
+	struct call_state *st;
+	__u8 *state = NULL;
+	__u32 key, code;
+
+	if (!task || !is_other_program(task) || bpf_task_storage_get(&states, task, NULL, 0))
+		return 0;
+	if (target_setup.filter == TARGET_CGROUP) {
+		if (!is_in_cgroup(task))
+			return 0;
+	} else if (target_setup.filter != TARGET_ALL) {
+		key = target_setup.filter == TARGET_THREADS ? target_tid(task) : target_pid(task);
+		state = bpf_map_lookup_elem(&targets, &key);
+		if (!state)
+			return 0;
+	}
+	st = new_state(task);
+	if (!st)
+		return 0;
+	st->at_exec = state && *state == TARGET_AT_EXEC;
+	st->running = 1;
+	if (st->at_exec || !call_of_sleeper(task, &code))
+		return 0;
+	if (!is_wanted(code))
+		return 0;
+	st->code = code;
+	st->from_before = 1;
+	if (setup.by & SYSCALLS_BY_FILE)
+		note_call_file(st, task);
+	st->enter_ns = st->since_ns;
+	return 0;
+}
+
+/* Every watched thread, with the call it is in. */
+SEC("iter/task")
+int collect(struct bpf_iter__task___call *ctx)
+{
+	struct task_struct *task = (void *)ctx->task;
+	struct syscalls_thread out = {.key = {.fd = -1}};
+	__u64 now_ns = bpf_ktime_get_ns(), from_ns, enter_ns;
+	struct call_state *st;
+
+	if (!task)
+		return 0;
+	st = bpf_task_storage_get(&states, task, NULL, 0);
+	if (!st || st->at_exec || st->stranger)
+		return 0;
+	from_ns = st->since_ns > shared.start_ns ? st->since_ns : shared.start_ns;
+	out.watched_ns = now_ns > from_ns ? now_ns - from_ns : 0;
+	enter_ns = st->enter_ns;
+	out.in_call = enter_ns != 0;
+	if (st->from_before && enter_ns < shared.start_ns)
+		enter_ns = shared.start_ns;
+	out.in_call_ns = enter_ns && now_ns > enter_ns ? now_ns - enter_ns : 0;
+	out.from_before = st->from_before;
+	out.pid = target_pid(task);
+	out.tid = target_tid(task);
+	out.own_tid = target_own_tid(task);
+	bpf_core_read_str(out.comm, sizeof(out.comm), &((struct task_struct___call *)task)->comm);
+	out.code = st->code;
+	if (setup.by & SYSCALLS_BY_LOCK) {
+		struct futex_call c = {};
+
+		/* Waits alone: a wake is over at once. */
+		if (!out.in_call || futex_call_read(task, st->code, &c) || !futex_waits(c.op))
+			out.in_call = 0;
+		else
+			lock_key(task, &c, &out.key);
+		bpf_seq_write((struct seq_file *)ctx->meta->seq, &out, sizeof(out));
+		return 0;
+	}
+	if (out.in_call && traits_of(st->code) & SYSCALLS_FUTEX &&
+	    is_idle_futex(task, out.in_call_ns)) {
+		struct call_state idle = *st; /* the call goes on: its state stays */
+
+		idle.code = SYSCALLS_FUTEX_IDLE;
+		fill_key(&out.key, &idle, task);
+	} else {
+		fill_key(&out.key, st, task);
+	}
+	bpf_seq_write((struct seq_file *)ctx->meta->seq, &out, sizeof(out));
+	return 0;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the scheduler has accounted to every thread, in one walk inside of the kernel; and how long
+ * threads sleep in futex(2) for a lock. That is seen at the switch from the registers that they
+ * entered the kernel with: nothing is attached to system calls.
+ */
+#include "lib/kernel_types.h"
+
+#include "lib/filter.bpf.h"
+#include "vitals.abi.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+const volatile struct vitals_setup setup;
+struct vitals_shared shared;
+
+enum {
+	RLIMIT_NOFILE_INDEX = 7, /* include/uapi/asm-generic/resource.h */
+	TASK_ASLEEP = 0x3,       /* TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE, linux/sched.h */
+	FUTEX_COMMANDS = 0x7f,   /* include/uapi/linux/futex.h */
+	FUTEX_IS_WAIT = 0,
+	FUTEX_IS_LOCK_PI = 6,
+	FUTEX_IS_WAIT_BITSET = 9,
+	FUTEX_IS_LOCK_PI2 = 13,
+	LOCKED_WITH_WAITERS = 2, /* the state of a mutex in glibc, Go and Rust */
+	FRAME_BYTES = 1024,
+	PID_BITS = 0x3fffff, /* PID_MAX_LIMIT - 1, include/linux/threads.h */
+#if defined(__TARGET_ARCH_x86)
+	NR_FUTEX = 202,
+#else
+	NR_FUTEX = 98,
+#endif
+};
+
+/* Of the kernel's types what this program alone uses. */
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct sched_entity___tasks {
+	__u64 sum_exec_runtime;
+};
+struct sched_info___tasks {
+	unsigned long long run_delay;
+};
+struct fdtable___tasks {
+	unsigned int max_fds;
+};
+struct files_struct___tasks {
+	struct fdtable___tasks *fdt;
+};
+struct rlimit___tasks {
+	unsigned long rlim_cur;
+};
+struct signal_struct___tasks {
+	struct rlimit___tasks rlim[16];
+};
+struct task_struct___tasks {
+	struct sched_entity___tasks se;
+	struct sched_info___tasks sched_info;
+	struct files_struct___tasks *files;
+	struct signal_struct___tasks *signal;
+	__u64 start_time;
+	char comm[16];
+	unsigned int __state;
+};
+/* Before Linux 5.14. */
+struct task_struct___state {
+	volatile long state;
+};
+#pragma clang attribute pop
+
+/* --- times ------------------------------------------------------------------------------------ */
+
+SEC("iter/task")
+int each_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_struct___tasks *t = (void *)task;
+	struct vitals_record r = {};
+
+	if (!task)
+		return 0;
+	r.tid = task_tid(task, setup.pid_ns_inode);
+	r.pid = task_pid(task, setup.pid_ns_inode);
+	if (!r.tid)
+		return 0; /* of another pid namespace */
+	r.run_ns = BPF_CORE_READ(t, se.sum_exec_runtime);
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		r.delay_ns = BPF_CORE_READ(t, sched_info.run_delay);
+	r.start_ns = BPF_CORE_READ(t, start_time);
+	r.fd_table = BPF_CORE_READ(t, files, fdt, max_fds);
+	r.fd_limit = BPF_CORE_READ(t, signal, rlim[RLIMIT_NOFILE_INDEX].rlim_cur);
+	bpf_core_read(r.comm, sizeof(r.comm), &t->comm);
+	r.comm[sizeof(r.comm) - 1] = 0;
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
+	return 0;
+}
+
+/* --- locks ------------------------------------------------------------------------------------ */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VITALS_WAITING_MAX);
+	__type(key, __u32); /* tid of the initial namespace */
+	__type(value, struct vitals_waiting);
+} waiting SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VITALS_LOCKS_MAX);
+	__type(key, struct vitals_lock);
+	__type(value, struct vitals_waited);
+} waited SEC(".maps");
+
+static __always_inline unsigned int state_of(struct task_struct *task)
+{
+	struct task_struct___tasks *now = (void *)task;
+	struct task_struct___state *before = (void *)task;
+
+	if (bpf_core_field_exists(now->__state))
+		return BPF_CORE_READ(now, __state);
+	return BPF_CORE_READ(before, state);
+}
+
+struct futex_call {
+	unsigned long nr, user_va, op, val, sp;
+};
+
+static __always_inline bool read_call(struct task_struct *task, struct futex_call *c)
+{
+	struct pt_regs r;
+
+	if (bpf_probe_read_kernel(&r, sizeof(r), task_user_regs(task)) || REGS_ARE_32_BIT(&r))
+		return false;
+#if defined(__TARGET_ARCH_x86)
+	*c = (struct futex_call){r.orig_ax, r.di, r.si, r.dx, r.sp};
+#else
+	*c = (struct futex_call){r.regs[8], r.regs[0], r.regs[1], r.regs[2], r.sp};
+#endif
+	return c->nr == NR_FUTEX;
+}
+
+/* Robust mutexes, and all of musl, hold their owner and the bit for waiters (futex(2)). */
+static __always_inline bool is_owned(__u32 val)
+{
+	return (val & 0x80000000) && !(val & 0x7fffffff & ~PID_BITS) && (val & PID_BITS);
+}
+
+/* As mutexes wait. What else waits in futex(2), on conditions, semaphores and events, has another
+ * value there: it waits for work, not for a lock. */
+static __always_inline bool is_lock(const struct futex_call *c)
+{
+	unsigned int command = c->op & FUTEX_COMMANDS;
+	__u32 val = c->val;
+
+	if (command == FUTEX_IS_LOCK_PI || command == FUTEX_IS_LOCK_PI2)
+		return true;
+	/* musl's conditions wait on a word in the caller's own frame, with a mutex's value. */
+	if (c->user_va - c->sp < FRAME_BYTES)
+		return false;
+	return (command == FUTEX_IS_WAIT || command == FUTEX_IS_WAIT_BITSET) &&
+	       (val == LOCKED_WITH_WAITERS || is_owned(val));
+}
+
+static __always_inline void count_dropped(void)
+{
+	__sync_fetch_and_add(&shared.dropped, 1);
+}
+
+static __always_inline void begin_wait(struct task_struct *task)
+{
+	struct vitals_waiting w = {};
+	struct futex_call c;
+	__u32 tid = BPF_CORE_READ(task, pid);
+
+	if (!(state_of(task) & TASK_ASLEEP) || BPF_CORE_READ(task, flags) & PF_KTHREAD ||
+	    !read_call(task, &c) || !is_lock(&c))
+		return;
+	w.lock.pid = task_pid(task, setup.pid_ns_inode);
+	w.lock.user_va = c.user_va;
+	w.since_ns = bpf_ktime_get_ns();
+	if (w.lock.pid && bpf_map_update_elem(&waiting, &tid, &w, BPF_ANY))
+		count_dropped();
+}
+
+static __always_inline void end_wait(struct task_struct *task)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	struct vitals_waiting *w = bpf_map_lookup_elem(&waiting, &tid);
+	struct vitals_waited first = {}, *sum;
+	struct vitals_lock lock;
+	__u64 ns;
+
+	if (!w)
+		return;
+	lock = w->lock;
+	ns = bpf_ktime_get_ns() - w->since_ns;
+	bpf_map_delete_elem(&waiting, &tid);
+	sum = bpf_map_lookup_elem(&waited, &lock);
+	if (!sum) {
+		/* Another CPU may have been faster. */
+		bpf_map_update_elem(&waited, &lock, &first, BPF_NOEXIST);
+		sum = bpf_map_lookup_elem(&waited, &lock);
+	}
+	if (!sum) {
+		count_dropped();
+		return;
+	}
+	__sync_fetch_and_add(&sum->ns, ns);
+	__sync_fetch_and_add(&sum->times, 1);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	if (!preempt)
+		begin_wait(prev);
+	end_wait(next);
+	return 0;
+}

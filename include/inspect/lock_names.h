@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What lies at a data address of a process, as text: `_PyRuntime+0x1b4`, `libfoo.so .bss+0x40`,
+ * `[heap]+0x2a0`, `[stack:4242]+0x1f0`, `/dev/shm/x+0x80`. Names are the target's, to be escaped on
+ * their way out; those of C++ and Rust are mangled.
+ */
+#ifndef INSPECT_LOCK_NAMES_H
+#define INSPECT_LOCK_NAMES_H
+
+#include <inspect/strbuf.h>
+#include <sys/types.h>
+
+struct lock_names;
+
+/* Mappings and files are kept, those of at most 64 processes; mappings are read again, ten times a
+ * second at most, for an address that lies in none. 0 or -ENOMEM. */
+int lock_names_new(struct lock_names **ret);
+void lock_names_free(struct lock_names *n);
+static inline void lock_names_freep(struct lock_names **n)
+{
+	lock_names_free(*n);
+}
+
+/* Appends the name of user_va in pid; `0x…` when nothing is known of it. 0 or -ENOMEM. */
+int lock_names_text(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out);
+
+/* Whether that name is within Python's global state, where its interpreter lock is. */
+bool lock_name_is_gil(const char *name);
+
+#endif

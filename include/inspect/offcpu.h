@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where threads wait, as bpf/offcpu.bpf.c adds it up at every switch: rows by thread, stack, what
+ * it waits for and who woke it, and for each thread how its time went.
+ */
+#ifndef INSPECT_OFFCPU_H
+#define INSPECT_OFFCPU_H
+
+#include <inspect/array.h>
+#include <inspect/diag.h>
+#include <inspect/event.h>
+#include <inspect/host.h>
+#include <inspect/note_list.h>
+#include <inspect/probe_target.h>
+#include <inspect/syscalls.h>
+#include <offcpu.abi.h>
+
+struct offcpu_probe;
+struct pollfd;
+
+struct offcpu_config {
+	const struct probe_target *target; /* without rows: no user stacks */
+	bool kernel_stacks;
+	bool kthreads;
+	bool wakers;
+	bool waker_stacks;
+	unsigned max_stack;                 /* user frames; 0: 127 */
+	unsigned ring_pages;                /* per CPU, a power of two; 0: default */
+	uint64_t min_wait_ns, max_wait_ns;  /* max 0: none */
+	uint64_t tick_hz;                   /* above 0: rows of what runs too, as often */
+	bool calls;                         /* system calls, without kernel stacks, not waits */
+	const struct syscall_set *only;     /* of calls; NULL: all */
+	uint8_t arguments[OFFCPU_SYSCALLS]; /* enum offcpu_argument, by number */
+};
+
+/* What was added up since the last read under one key. */
+struct offcpu_wait {
+	const struct offcpu_key *key;
+	const struct offcpu_row *row;
+	const struct stack_record *stack;       /* NULL: none, or lost */
+	const struct stack_record *waker_stack; /* the same */
+};
+typedef int offcpu_wait_fn(void *ctx, const struct offcpu_wait *w);
+
+struct offcpu_lost {
+	uint64_t stacks_unsent; /* ring full; taken with the next wait at the same place */
+	uint64_t stacks_full;   /* more different stacks than there is room for */
+	uint64_t rows_full;     /* waits, when too many rows changed at once */
+	uint64_t totals_full;   /* threads that ended at once */
+	uint64_t threads_full;  /* threads without memory for them */
+	uint64_t side_records;  /* about processes and mappings */
+};
+
+/* Loads and attaches; nothing is measured yet. On failure the diag explains and nothing stays. */
+int offcpu_new(const struct offcpu_config *c, const struct host *h, note_list *notes,
+	       struct offcpu_probe **ret, struct diag *d);
+void offcpu_free(struct offcpu_probe *o);
+
+int offcpu_start(struct offcpu_probe *o, struct diag *d);
+size_t offcpu_fds(const struct offcpu_probe *o, struct pollfd *v, size_t max);
+
+/* The event ids that records about processes carry in their trailers (IDENTIFIER, TID, TIME, CPU).
+ * Calls add for each; what it returns ends it when not 0. */
+int offcpu_ids(const struct offcpu_probe *o, int (*add)(void *ctx, uint64_t id), void *ctx);
+
+/* Records about the target's processes go to emit, then waits to wait. 1: more may come; 0: the
+ * target has ended; or -errno. */
+int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, void *ctx,
+		struct diag *d);
+
+/* Stacks that came since the last call without their callers, because their code was mapped too
+ * recently: whoever can read them otherwise while the thread waits replaces them, for rows that are
+ * read from then on. */
+size_t offcpu_incomplete(struct offcpu_probe *o, const struct stack_record **ret, size_t max);
+/* 0, -ENOENT when it is another wait by now (the thread was stopped at another place), -ENOMEM. */
+int offcpu_replace_stack(struct offcpu_probe *o, uint64_t id, const struct stack_record *better);
+
+/* Ends the measurement: what is open is closed. The last read collects the rest. */
+int offcpu_stop(struct offcpu_probe *o, struct diag *d);
+
+/* After the last read. */
+const struct offcpu_ended *offcpu_threads(const struct offcpu_probe *o, size_t *ret_n);
+void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret);
+int offcpu_notes(const struct offcpu_probe *o, note_list *notes);
+
+/* The least and the least greater wait of a bucket. */
+uint64_t offcpu_bucket_low_ns(unsigned bucket);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the scheduler has accounted to each thread, whoever read it: the kernel's task iterator or a
+ * walk through /proc. */
+#ifndef INSPECT_TASK_TIMES_H
+#define INSPECT_TASK_TIMES_H
+
+#include <inspect/array.h>
+
+struct task_times {
+	uint32_t pid, tid; /* of this program's pid namespace */
+	uint64_t run_ns;   /* on a CPU since it began */
+	uint64_t delay_ns; /* runnable but not on a CPU */
+	uint64_t start;    /* tells apart two tasks of one tid */
+	uint32_t fd_table; /* room for descriptors, above the highest one; 0 unknown */
+	uint32_t fd_limit; /* RLIMIT_NOFILE */
+	char comm[16];     /* NUL-terminated; any bytes */
+};
+
+/* Waiting for one futex, summed over threads since the start of the session. */
+struct lock_wait {
+	uint32_t pid;
+	uint32_t waiters; /* times */
+	uint64_t user_va;
+	uint64_t wait_ns;
+};
+
+struct task_table {
+	ARRAY(struct task_times) tasks; /* by tid once sorted */
+	ARRAY(struct lock_wait) locks;
+	bool has_locks;         /* locks were looked at */
+	uint64_t locks_dropped; /* waits that there was no room for */
+	const char *no_locks;   /* why not */
+	bool leaders_only;  /* of processes that were left out, only the sums over their threads */
+	size_t left_out;    /* processes that were not read for want of time */
+	const char *source; /* "BPF task iterator", "/proc/PID/task/TID/schedstat" */
+};
+void task_table_release(struct task_table *t);
+void task_table_sort(struct task_table *t);
+/* The entry of the same task (tid and start), or NULL. Sorted. */
+const struct task_times *task_table_find(const struct task_table *t, const struct task_times *like);
+
+/* Fills an empty table. 0 or -errno. */
+typedef int task_times_fn(void *ctx, struct task_table *ret);
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "signals.h"
+
+#include <inspect/clock.h>
+#include <inspect/cuda_tracing.h>
+#include <inspect/elf_file.h>
+#include <inspect/procfs.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* How soon the end of the target is seen, and a library that is loaded later. */
+#define TICK_NS (50 * NSEC_PER_MSEC)
+#define SCAN_ALL_NS NSEC_PER_SEC
+
+enum { LIBRARIES_MAX = 16, SYMBOLS_MAX = 512 };
+
+struct cuda_session {
+	const struct cuda_tracing_config *config;
+	struct cuda_tracing *result;
+	struct cuda_counts *counts;
+	uint64_t next_scan_ns;
+	int signal_fd;
+	struct diag *d;
+};
+
+static bool measures_child(const struct cuda_session *s)
+{
+	return s->config->target->argv && !s->config->target->cmd_times_only;
+}
+
+/* --- functions of a library ------------------------------------------------------------------- */
+
+struct function_list {
+	struct elf_file *file;
+	bool launches;
+	ARRAY(struct cuda_point) points;
+	struct cuda_library *library;
+};
+
+static int add_function(void *ctx, const char *name, uint64_t elf_vaddr)
+{
+	struct function_list *l = ctx;
+	int index = cuda_function_find(name);
+	const struct cuda_function *f = index < 0 ? NULL : &cuda_functions[index];
+	struct cuda_point p;
+
+	if (!f || (cuda_function_launches(f) && !l->launches) || l->points.n >= SYMBOLS_MAX)
+		return 0;
+	if (elf_file_vaddr_to_off(l->file, elf_vaddr, &p.file_off))
+		return 0;
+	p.cookie = CUDA_COOKIE((uint64_t)index, (uint64_t)f->bytes_arg, f->stream_arg);
+	if ((size_t)index < ARRAY_SIZE(l->library->found)) {
+		l->library->n_functions += !l->library->found[index];
+		l->library->found[index] = true;
+	}
+	/* Two names of one function. */
+	for (size_t i = 0; i < l->points.n; i++)
+		if (l->points.v[i].file_off == p.file_off)
+			return 0;
+	return array_push(&l->points, p);
+}
+
+/* A library that was met for the first time. */
+static int attach_library(struct cuda_session *s, const char *path, const struct stat *st)
+{
+	struct cuda_library library = {.device = st->st_dev, .inode = st->st_ino};
+	struct function_list list = {.launches = s->config->launches, .library = &library};
+	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
+	uint64_t start_ns = clock_now_ns();
+	int fd = file_open_regular(path), err;
+
+	err = fd < 0 ? fd : elf_file_open_fd(fd, &file);
+	if (err)
+		return 0; /* gone, or no library: the next scan tries again */
+	list.file = file;
+	err = elf_functions_each(file, add_function, &list);
+	library.path = strdup(path);
+	if (!err && !library.path)
+		err = -ENOMEM;
+	err = err ? diag_errno(s->d, err, "%s", path)
+		  : cuda_counts_attach(s->counts, path, list.points.v, list.points.n, s->d);
+	library.n_symbols = list.points.n;
+	library.attach_ns = clock_now_ns() - start_ns;
+	array_release(&list.points);
+	if (!err && array_push(&s->result->libraries, library))
+		err = diag_errno(s->d, -ENOMEM, "tracing CUDA");
+	if (err)
+		free(library.path);
+	return err;
+}
+
+static int meet_library(struct cuda_session *s, const char *path)
+{
+	struct stat st;
+
+	if (s->result->libraries.n >= LIBRARIES_MAX || stat(path, &st))
+		return 0;
+	for (size_t i = 0; i < s->result->libraries.n; i++)
+		if (s->result->libraries.v[i].device == st.st_dev &&
+		    s->result->libraries.v[i].inode == st.st_ino)
+			return 0;
+	return attach_library(s, path, &st);
+}
+
+/* --- where it is ------------------------------------------------------------------------------ */
+
+static const char library_name[] = "libcuda.so.1";
+
+struct mapped {
+	struct cuda_session *session;
+	pid_t pid;
+};
+
+static int match_mapped(void *ctx, const struct proc_map *map)
+{
+	const struct mapped *m = ctx;
+	const char *base = strrchr(map->path, '/');
+	CLEANUP(strbuf_release) struct strbuf path = {0};
+
+	if (!base || !str_starts(base + 1, "libcuda.so") || !map->exec)
+		return 0;
+	strbuf_printf(&path, "/proc/%d/root%s", m->pid, map->path);
+	return path.failed ? -ENOMEM : meet_library(m->session, strbuf_str(&path));
+}
+
+static int scan_process(struct cuda_session *s, pid_t pid)
+{
+	struct mapped m = {s, pid};
+	int err = proc_maps_each(pid, match_mapped, &m);
+
+	return err == -ENOENT || err == -ESRCH || err == -EACCES ? 0 : err;
+}
+
+static int scan_with_children(struct cuda_session *s, pid_t pid)
+{
+	struct pid_list below = {0};
+	int err = scan_process(s, pid);
+
+	if (!err && !proc_descendants(pid, &below))
+		for (size_t i = 0; i < below.n && !err; i++)
+			err = scan_process(s, below.v[i]);
+	array_release(&below);
+	return err;
+}
+
+static int scan(struct cuda_session *s)
+{
+	const struct target *t = s->config->target;
+	struct pid_list all = {0};
+	int err = 0;
+
+	if ((t->all || t->cgroup_fd >= 0) && !proc_pids(&all))
+		for (size_t i = 0; i < all.n && !err; i++)
+			err = scan_process(s, all.v[i]);
+	for (size_t i = 0; i < t->pids.n && !err; i++)
+		err = scan_with_children(s, t->pids.v[i]);
+	for (size_t i = 0; i < t->tids.n && !err; i++)
+		err = scan_process(s, t->tids.v[i]);
+	if (!err && s->result->child.pid)
+		err = scan_with_children(s, s->result->child.pid);
+	array_release(&all);
+	return err;
+}
+
+/* CMD has mapped nothing yet: where its loader will look. */
+static int meet_installed(struct cuda_session *s)
+{
+	static const char folders[] =
+		"/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:"
+		"/usr/local/cuda/compat:/usr/local/nvidia/lib64";
+	const char *lists[] = {getenv("LD_LIBRARY_PATH"), folders};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
+		for (const char *at = lists[i]; at && *at && !err;) {
+			CLEANUP(strbuf_release) struct strbuf path = {0};
+			size_t n = strcspn(at, ":");
+
+			strbuf_printf(&path, "%.*s/%s", (int)n, at, library_name);
+			err = path.failed ? -ENOMEM : meet_library(s, strbuf_str(&path));
+			at += n + (at[n] == ':');
+		}
+	return err;
+}
+
+/* --- the session ------------------------------------------------------------------------------ */
+
+static int open_counts(struct cuda_session *s)
+{
+	const struct cuda_tracing_config *c = s->config;
+	const struct target *t = c->target;
+	struct probe_target target = {.pids = t->pids.v,
+				      .n_pids = t->pids.n,
+				      .tids = t->tids.v,
+				      .n_tids = t->tids.n,
+				      .all = t->all,
+				      .cgroup_fd = t->cgroup_fd};
+	int err;
+
+	if (measures_child(s)) {
+		target.child = s->result->child.pid;
+		target.child_runs = c->delay_ns != 0;
+	}
+	err = cuda_counts_new(&target, c->by, c->host, &s->counts, s->d);
+	if (!err && cuda_counts_cost(s->counts, &s->result->pair_ns))
+		s->result->pair_ns = 0;
+	if (!err && measures_child(s))
+		err = meet_installed(s);
+	return err ? err : scan(s);
+}
+
+static int prepare(struct cuda_session *s)
+{
+	const struct cuda_tracing_config *c = s->config;
+	struct child *child = &s->result->child;
+	int err =
+		c->target->argv ? child_prepare(c->target->argv, c->stdout_taken, child, s->d) : 0;
+
+	if (!err && child->pid && c->delay_ns)
+		err = child_go(child, s->d);
+	if (err)
+		return err;
+	if (c->delay_ns) {
+		struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
+
+		if (poll(&fd, 1, (int)MIN(c->delay_ns / NSEC_PER_MSEC, (uint64_t)INT32_MAX)) > 0)
+			s->result->interrupted = true;
+	}
+	return open_counts(s);
+}
+
+static int start(struct cuda_session *s)
+{
+	struct child *child = &s->result->child;
+	int err = cuda_counts_start(s->counts);
+
+	if (err)
+		return diag_errno(s->d, err, "cannot start counting");
+	s->result->start_ns = clock_now_ns();
+	return child->pid && child->go_fd >= 0 ? child_go(child, s->d) : 0;
+}
+
+static bool is_over(struct cuda_session *s, uint64_t now_ns)
+{
+	struct cuda_tracing *r = s->result;
+
+	if (r->interrupted || (r->child.pid && child_poll(&r->child)) ||
+	    !cuda_counts_alive(s->counts))
+		return true;
+	if (!s->config->duration_ns || now_ns - r->start_ns < s->config->duration_ns)
+		return false;
+	r->ended_by_duration = measures_child(s);
+	return true;
+}
+
+static int loop(struct cuda_session *s)
+{
+	const struct target *t = s->config->target;
+	uint64_t scan_ns = t->all || t->cgroup_fd >= 0 ? SCAN_ALL_NS : TICK_NS;
+
+	for (;;) {
+		uint64_t now_ns = clock_now_ns(), until_ns = now_ns + TICK_NS;
+		struct pollfd fds[] = {
+			{.fd = s->signal_fd, .events = POLLIN},
+			{.fd = s->result->child.pid ? s->result->child.pidfd : -1,
+			 .events = POLLIN},
+		};
+		struct timespec wait = {0};
+		int err;
+
+		if (s->config->duration_ns)
+			until_ns = MIN(until_ns, s->result->start_ns + s->config->duration_ns);
+		if (until_ns > now_ns)
+			wait.tv_nsec = (long)(until_ns - now_ns);
+		if (ppoll(fds, ARRAY_SIZE(fds), &wait, NULL) < 0 && errno != EINTR)
+			return diag_errno(s->d, -errno, "cannot wait for the end");
+		s->result->interrupted |= fds[0].revents != 0;
+		now_ns = clock_now_ns();
+		if (is_over(s, now_ns))
+			return 0;
+		if (now_ns < s->next_scan_ns)
+			continue;
+		err = scan(s);
+		if (err)
+			return err;
+		s->next_scan_ns = clock_now_ns() + scan_ns;
+	}
+}
+
+static int finish(struct cuda_session *s, note_list *notes)
+{
+	struct cuda_tracing *r = s->result;
+	int err;
+
+	cuda_counts_stop(s->counts);
+	err = cuda_counts_read(s->counts, &r->table);
+	if (!err)
+		err = cuda_counts_notes(s->counts, notes);
+	if (r->child.pid && !child_poll(&r->child) && !s->config->target->cmd_times_only)
+		child_end(&r->child);
+	return err;
+}
+
+int cuda_tracing_run(const struct cuda_tracing_config *c, note_list *notes,
+		     struct cuda_tracing *ret, struct diag *d)
+{
+	struct cuda_session s = {.config = c, .result = ret, .d = d};
+	int err;
+
+	*ret = (struct cuda_tracing){.child = {.go_fd = -1, .error_fd = -1, .pidfd = -1}};
+	s.signal_fd = signals_open();
+	if (s.signal_fd < 0)
+		return diag_errno(d, s.signal_fd, "cannot receive signals");
+	err = prepare(&s);
+	if (!err)
+		err = start(&s);
+	if (!err && !ret->interrupted)
+		err = loop(&s);
+	if (!err)
+		err = finish(&s, notes);
+	cuda_counts_free(s.counts);
+	signals_close(s.signal_fd);
+	if (!err)
+		return 0;
+	if (ret->child.go_fd >= 0)
+		child_cancel(&ret->child);
+	else
+		child_end(&ret->child);
+	return diag_errno(d, err, "tracing failed");
+}
+
+void cuda_tracing_release(struct cuda_tracing *t)
+{
+	cuda_table_release(&t->table);
+	for (size_t i = 0; i < t->libraries.n; i++)
+		free(t->libraries.v[i].path);
+	array_release(&t->libraries);
+	if (t->child.pid && !t->child.reaped)
+		child_end(&t->child);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which files are GPU devices. */
+#include <dirent.h>
+#include <inspect/gpu_tracing.h>
+#include <inspect/procfs.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+enum { DEVICES_BYTES_MAX = 65536, DEVICES_MAX = 512, MINOR_BITS = 20, CONTROL_MINOR = 255 };
+
+void gpu_devices_release(struct gpu_devices *d)
+{
+	for (size_t i = 0; i < d->names.n; i++)
+		free(d->names.v[i]);
+	array_release(&d->names);
+	array_release(&d->entries);
+}
+
+static int add(struct gpu_devices *devices, struct gpu_device_key key, enum gpu_class class,
+	       const char *name)
+{
+	struct gpu_device_entry e = {key, {(uint32_t)devices->names.n, (uint32_t) class}};
+	char *copy = strdup(name);
+
+	if (!copy || array_push(&devices->names, copy)) {
+		free(copy);
+		return -ENOMEM;
+	}
+	return array_push(&devices->entries, e);
+}
+
+/* --- NVIDIA's --------------------------------------------------------------------------------- */
+
+/* Lines such as "195 nvidia" under "Character devices:". */
+int gpu_devices_find(const char *root, struct gpu_devices *ret)
+{
+	static const struct {
+		const char *name;
+		enum gpu_class class;
+	} drivers[] = {{"nvidia", GPU_CLASS_RM},
+		       {"nvidia-frontend", GPU_CLASS_RM},
+		       {"nvidiactl", GPU_CLASS_RM},
+		       {"nvidia-uvm", GPU_CLASS_UVM}};
+	CLEANUP(strbuf_release) struct strbuf path = {0}, text = {0};
+	char *line, *rest;
+	int err;
+
+	strbuf_printf(&path, "%s/proc/devices", root);
+	err = path.failed ? -ENOMEM : file_read(strbuf_str(&path), DEVICES_BYTES_MAX, &text);
+	if (err || !text.n)
+		return err;
+	rest = text.v;
+	while (!err && (line = strsep(&rest, "\n")) && !str_starts(line, "Block")) {
+		unsigned major;
+		char name[64];
+
+		if (sscanf(line, "%u %63s", &major, name) != 2 || major > 0xfff)
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(drivers) && !err; i++)
+			if (str_eq(name, drivers[i].name))
+				err = add(ret,
+					  (struct gpu_device_key){.device = major << MINOR_BITS,
+								  .any_minor = 1},
+					  drivers[i].class, "");
+	}
+	return err;
+}
+
+/* --- --device --------------------------------------------------------------------------------- */
+
+static enum gpu_class class_of_name(const char *name)
+{
+	size_t digits;
+
+	if (str_starts(name, "nvidia-uvm"))
+		return GPU_CLASS_UVM;
+	if (str_eq(name, "nvidiactl"))
+		return GPU_CLASS_RM;
+	if (!str_starts(name, "nvidia"))
+		return GPU_CLASS_OTHER;
+	digits = strspn(name + 6, "0123456789");
+	return digits && !name[6 + digits] ? GPU_CLASS_RM : GPU_CLASS_OTHER;
+}
+
+static int add_file(struct gpu_devices *devices, const char *path, const struct stat *st)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	struct gpu_device_key key = {.inode = st->st_ino,
+				     .device = major(st->st_dev) << MINOR_BITS | minor(st->st_dev)};
+
+	if (S_ISCHR(st->st_mode))
+		key = (struct gpu_device_key){.device = major(st->st_rdev) << MINOR_BITS |
+							minor(st->st_rdev)};
+	return add(devices, key, class_of_name(name), name);
+}
+
+static int add_folder(struct gpu_devices *devices, const char *path)
+{
+	DIR *dir = opendir(path);
+	const struct dirent *entry;
+	int err = dir ? 0 : -errno;
+
+	while (!err && devices->names.n < DEVICES_MAX && (entry = readdir(dir))) {
+		CLEANUP(strbuf_release) struct strbuf file = {0};
+		struct stat st;
+
+		strbuf_printf(&file, "%s/%s", path, entry->d_name);
+		if (file.failed)
+			err = -ENOMEM;
+		else if (!stat(strbuf_str(&file), &st) &&
+			 (S_ISREG(st.st_mode) || S_ISCHR(st.st_mode)))
+			err = add_file(devices, strbuf_str(&file), &st);
+	}
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+int gpu_devices_add(struct gpu_devices *devices, const char *path, struct diag *d)
+{
+	struct stat st;
+	int err = stat(path, &st) ? -errno : 0;
+
+	if (!err)
+		err = S_ISDIR(st.st_mode) ? add_folder(devices, path)
+					  : add_file(devices, path, &st);
+	return diag_errno(d, err, "--device %s", path);
+}
+
+/* --- names ------------------------------------------------------------------------------------ */
+
+void gpu_device_put(const struct gpu_devices *devices, const struct gpu_key *key,
+		    struct strbuf *out)
+{
+	if (key->device >= devices->names.n)
+		strbuf_puts(out, "unknown");
+	else if (devices->names.v[key->device][0])
+		strbuf_puts(out, devices->names.v[key->device]);
+	else if (key->class == GPU_CLASS_UVM)
+		strbuf_puts(out, key->minor ? "nvidia-uvm-tools" : "nvidia-uvm");
+	else if (key->minor == CONTROL_MINOR)
+		strbuf_puts(out, "nvidiactl");
+	else
+		strbuf_printf(out, "nvidia%u", key->minor);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wait_labels.h"
+
+#include <inspect/fd_names.h>
+#include <inspect/gpu.h>
+#include <inspect/lock_names.h>
+#include <inspect/syscalls.h>
+
+enum { TEXT_MAX = 160, KNOWN_MAX = 1 << 16 };
+
+/* What has been looked up: a key without stack, thread and waker. */
+struct known {
+	uint64_t arg, inode;
+	uint32_t pid;
+	int32_t nr;
+	uint16_t file_mode;
+	uint8_t how, flags;
+	uint32_t label;
+};
+
+struct wait_labels {
+	struct fd_names *fds;
+	struct lock_names *locks;
+	ARRAY(struct known) known;
+	struct hashmap known_map;
+	struct strbuf text, object;
+	struct gpu_version gpu; /* of NVIDIA's driver */
+};
+
+int wait_labels_new(struct wait_labels **ret)
+{
+	struct wait_labels *l = calloc(1, sizeof(*l));
+	int err = l ? fd_names_new(&l->fds) : -ENOMEM;
+
+	if (!err)
+		err = lock_names_new(&l->locks);
+	if (!err && gpu_version_read("", &l->gpu))
+		l->gpu =
+			(struct gpu_version){0}; /* what all versions have in common has its name */
+	if (err) {
+		wait_labels_free(l);
+		return err;
+	}
+	*ret = l;
+	return 0;
+}
+
+void wait_labels_free(struct wait_labels *l)
+{
+	if (!l)
+		return;
+	fd_names_free(l->fds);
+	lock_names_free(l->locks);
+	array_release(&l->known);
+	hashmap_release(&l->known_map);
+	strbuf_release(&l->text);
+	strbuf_release(&l->object);
+	free(l);
+}
+
+/* --- arguments -------------------------------------------------------------------------------- */
+
+static bool is_any(const char *name, const char *const *names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (str_eq(name, names[i]))
+			return true;
+	return false;
+}
+
+static uint8_t argument_of(const char *name)
+{
+	static const char *const addresses[] = {"futex", "futex_wait", "futex_waitv"};
+	static const char *const numbers[] = {"wait4"};
+	const struct syscall_info *info = syscall_info_find(name);
+
+	if (str_eq(name, "ioctl"))
+		return OFFCPU_ARG_IOCTL;
+	if (is_any(name, addresses, ARRAY_SIZE(addresses)))
+		return OFFCPU_ARG_ADDRESS;
+	if (is_any(name, numbers, ARRAY_SIZE(numbers)))
+		return OFFCPU_ARG_NUMBER;
+	return info && info->args[0] == ARG_FD ? OFFCPU_ARG_FD : OFFCPU_ARG_NONE;
+}
+
+void wait_labels_arguments(uint8_t *ret)
+{
+	uint32_t end = syscall_numbers_end(SYSCALL_NATIVE);
+
+	memset(ret, OFFCPU_ARG_NONE, OFFCPU_SYSCALLS);
+	for (uint32_t nr = 0; nr < MIN(end, (uint32_t)OFFCPU_SYSCALLS); nr++) {
+		char buffer[SYSCALL_NAME_BYTES];
+
+		ret[nr] = argument_of(syscall_name(SYSCALL_NATIVE, nr, buffer));
+	}
+}
+
+/* --- texts ------------------------------------------------------------------------------------ */
+
+/* What the call works on, into l->object; nothing where it can't be said. */
+static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint32_t pid,
+		       uint8_t argument)
+{
+	int err = 0;
+
+	strbuf_clear(&l->object);
+	if (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL)
+		err = fd_names_text(l->fds, (pid_t)pid, (int)key->arg, &l->object);
+	else if (argument == OFFCPU_ARG_ADDRESS)
+		err = lock_names_text(l->locks, (pid_t)pid, key->arg, &l->object);
+	else if (argument == OFFCPU_ARG_NUMBER && (int32_t)key->arg > 0)
+		strbuf_printf(&l->object, "%d", (int32_t)key->arg);
+	if (err == -ENOMEM || l->object.failed)
+		return -ENOMEM;
+	/* The lock is the whole variable, mostly. */
+	if (argument == OFFCPU_ARG_ADDRESS && str_ends(strbuf_str(&l->object), "+0x0"))
+		l->object.v[l->object.n -= strlen("+0x0")] = '\0';
+	if (argument == OFFCPU_ARG_ADDRESS && lock_name_is_gil(strbuf_str(&l->object)))
+		strbuf_puts(&l->object, " (GIL)");
+	/* Closed, or the process has ended since. */
+	if (err && (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL))
+		strbuf_printf(&l->object, "fd %u", (unsigned)key->arg);
+	return l->object.failed ? -ENOMEM : 0;
+}
+
+/* "[gpu: RM_CONTROL]", of the device that l->object names. */
+static void put_gpu_call(struct wait_labels *l, uint64_t command)
+{
+	bool uvm = strstr(strbuf_str(&l->object), "nvidia-uvm");
+	const struct gpu_key key = {
+		.kind = GPU_IOCTL,
+		.class = uvm ? GPU_CLASS_UVM : GPU_CLASS_RM,
+		/* _IOC_NR; UVM's numbers are whole */
+		.number = uvm ? (uint32_t)command : (uint32_t)command & 0xff,
+	};
+
+	strbuf_puts(&l->text, "[gpu: ");
+	gpu_put_call(&l->gpu, &key, &l->text);
+	strbuf_putc(&l->text, ']');
+}
+
+static int label_blocked(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
+			 uint32_t pid, uint32_t *ret)
+{
+	char buffer[SYSCALL_NAME_BYTES];
+	struct wait_facts f = {
+		.fd_mode = key->file_mode,
+		.io = key->flags & OFFCPU_IO,
+		.uninterruptible = key->flags & OFFCPU_UNINTERRUPTIBLE,
+		.fault = key->nr == OFFCPU_NO_SYSCALL && !(key->flags & OFFCPU_KTHREAD),
+	};
+	uint8_t argument = OFFCPU_ARG_NONE;
+	struct wait_label *label;
+	int err;
+
+	strbuf_clear(&l->text);
+	if (key->nr >= 0) {
+		f.call = syscall_name(SYSCALL_NATIVE, (uint32_t)key->nr, buffer);
+		argument = argument_of(f.call);
+	}
+	err = find_object(l, key, pid, argument);
+	if (err)
+		return err;
+	if (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL)
+		f.fd = strbuf_str(&l->object);
+	if (argument == OFFCPU_ARG_IOCTL && str_starts(f.fd, "/dev/nvidia"))
+		put_gpu_call(l, key->arg >> 32);
+	else
+		strbuf_puts(&l->text, f.call ? f.call : f.fault ? "page fault" : "kernel");
+	if (l->object.n) {
+		strbuf_putc(&l->text, ' ');
+		strbuf_add(&l->text, l->object.v, MIN(l->object.n, (size_t)TEXT_MAX));
+	}
+	if (l->text.failed)
+		return -ENOMEM;
+	err = waits_label(w, strbuf_str(&l->text), wait_reason_of(&f), ret);
+	if (err)
+		return err;
+	label = &w->labels.v[*ret];
+	label->idle = wait_is_idle(f.call);
+	label->by_stack = f.uninterruptible || f.fault || label->reason == WAIT_OTHER;
+	return 0;
+}
+
+static int label_call(struct waits *w, uint32_t code, uint32_t *ret)
+{
+	enum { NUMBERS = OFFCPU_CALL_CODES / 4 };
+	enum syscall_abi abi = MIN(code / NUMBERS, SYSCALL_ABIS - 1U);
+	char buffer[SYSCALL_NAME_BYTES], text[SYSCALL_NAME_BYTES + 16];
+	const char *name = syscall_name(abi, code % NUMBERS, buffer);
+	int err;
+
+	snprintf(text, sizeof(text), "%s%s", name, syscall_abi_suffix(abi));
+	err = waits_label(w, text, WAIT_OTHER, ret);
+	if (err)
+		return err;
+	w->labels.v[*ret].is_call = true;
+	w->labels.v[*ret].idle = wait_is_idle(name);
+	return 0;
+}
+
+static int label_of(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
+		    uint32_t pid, uint32_t *ret)
+{
+	switch (key->how) {
+	case OFFCPU_BLOCKED:
+		return label_blocked(l, w, key, pid, ret);
+	case OFFCPU_IN_CALL:
+		return label_call(w, (uint32_t)key->nr, ret);
+	case OFFCPU_ON_CPU:
+		return waits_label(w, "on-cpu", WAIT_RUNNING, ret);
+	case OFFCPU_THROTTLED:
+		return waits_label(w, "throttled", WAIT_THROTTLED, ret);
+	case OFFCPU_STOPPED:
+		return waits_label(w, "stopped", WAIT_STOPPED, ret);
+	default:
+		return waits_label(w, "runnable", WAIT_RUNNABLE, ret);
+	}
+}
+
+int wait_labels_find(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
+		     uint32_t pid, uint32_t *ret_label)
+{
+	struct known k = {
+		.arg = key->arg,
+		.inode = key->inode,
+		.pid = pid,
+		.nr = key->nr,
+		.file_mode = key->file_mode,
+		.how = key->how,
+		.flags = key->flags & (OFFCPU_IO | OFFCPU_UNINTERRUPTIBLE | OFFCPU_KTHREAD),
+	};
+	uint64_t hash;
+	uint32_t at, i;
+	int err;
+
+	if (key->how != OFFCPU_BLOCKED) {
+		k.arg = k.inode = 0;
+		k.nr = key->how == OFFCPU_IN_CALL ? key->nr : 0;
+		k.pid = k.file_mode = 0;
+	}
+	hash = hash_u64(k.arg ^ hash_u64(k.inode ^ (uint64_t)k.pid << 32 ^ (uint32_t)k.nr)) +
+	       k.how + ((uint64_t)k.flags << 8);
+	hashmap_each_candidate(&l->known_map, hash, at, i) {
+		const struct known *have = &l->known.v[i];
+
+		k.label = have->label;
+		if (memcmp(have, &k, sizeof(k)) == 0) {
+			*ret_label = k.label;
+			return 0;
+		}
+	}
+	err = label_of(l, w, key, pid, &k.label);
+	if (err)
+		return err;
+	*ret_label = k.label;
+	if (l->known.n >= KNOWN_MAX)
+		return 0;
+	err = array_push(&l->known, k);
+	return err ? err : hashmap_insert(&l->known_map, hash, (uint32_t)l->known.n - 1);
+}

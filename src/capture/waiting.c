@@ -1,0 +1,541 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "waiting.h"
+
+#include "blocked_stacks.h"
+#include "wait_labels.h"
+#include "wait_wakers.h"
+
+#include <inspect/clock.h>
+#include <poll.h>
+#include <time.h>
+
+/* Where labels lie: above the kernel's code, where modules come last (arch/x86/include/asm/
+ * pgtable_64_types.h), 16 bytes each. */
+#define LABEL_BASE_VA 0xffffffffe0000000ULL
+enum { LABEL_BYTES = 16, LABEL_TEXT_MAX = 255, REPAIRS_AT_ONCE = 64, REPAIRS_MAX = 100 };
+
+#define SAMPLE_FIELDS                                                                              \
+	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
+	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW)
+
+/* Head, two chains with their marks and labels, and what follows. */
+#define RECORD_WORDS (2 * STACK_CHAIN + 32)
+
+struct waiting {
+	struct source source;
+	struct event_table events;
+	struct offcpu_probe *probe;
+	struct wait_labels *labels;
+	struct waits *waits;
+	uint64_t id;       /* of our event */
+	uint64_t since_ns; /* the last read: what comes now happened later */
+	uint64_t *record;
+	struct blocked_stacks *blocked; /* NULL: no user stacks */
+	blocked_stack_list before;      /* of those that waited at the start */
+	ARRAY(pid_t) pids, tids;        /* the target; none: everyone */
+	bool everyone, with_wakers;
+	struct wait_wakers wakers;
+	unsigned n_repairs;
+	/* During a read. */
+	record_fn *emit;
+	void *ctx;
+};
+
+static struct waiting *waiting_of(const struct source *s)
+{
+	return (struct waiting *)s;
+}
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+struct writer {
+	uint64_t *at;
+};
+
+static void put(struct writer *w, uint64_t word)
+{
+	*w->at++ = word;
+}
+
+static void put_pair(struct writer *w, uint32_t low, uint32_t high)
+{
+	uint32_t pair[2] = {low, high};
+
+	memcpy(w->at++, pair, sizeof(pair));
+}
+
+static uint64_t label_va(uint32_t label)
+{
+	return LABEL_BASE_VA + (uint64_t)label * LABEL_BYTES;
+}
+
+/* Marks begin a context anew, so that what follows them is no return address. */
+static void put_frames(struct writer *w, uint64_t mark, const __u64 *frames, size_t n)
+{
+	if (!n)
+		return;
+	put(w, mark);
+	memcpy(w->at, frames, n * sizeof(*frames));
+	w->at += n;
+}
+
+/* The other way round, outermost first. Readers take one off each address but the first behind a
+ * mark, as off return addresses: here the last is none, and the first is. */
+static void put_reversed(struct writer *w, uint64_t mark, const __u64 *frames, size_t n)
+{
+	if (!n)
+		return;
+	put(w, mark);
+	for (size_t i = n; i > 0; i--) {
+		uint64_t ip = frames[i - 1];
+
+		put(w, n == 1 ? ip : i == n ? ip - 1 : i == 1 ? ip + 1 : ip);
+	}
+}
+
+/* Leaf first: who ended the wait, with its stack upside down where that is of the same process,
+ * what was waited for, and the stack there. woken_by UINT32_MAX: not shown. */
+static void put_chain(struct writer *w, uint32_t label, uint32_t woken_by,
+		      const struct offcpu_wait *wait)
+{
+	const struct stack_record *s = wait->stack, *k = wait->waker_stack;
+	__u64 va = label_va(label), woken_va = label_va(woken_by);
+	uint64_t *n = w->at++;
+
+	if (woken_by != UINT32_MAX && k && k->pid == wait->row->pid) {
+		put_reversed(w, (uint64_t)PERF_CONTEXT_USER, k->chain + k->n_kernel, k->n_user);
+		put_reversed(w, (uint64_t)PERF_CONTEXT_KERNEL, k->chain, k->n_kernel);
+	}
+	if (woken_by != UINT32_MAX)
+		put_frames(w, (uint64_t)PERF_CONTEXT_KERNEL, &woken_va, 1);
+	put_frames(w, (uint64_t)PERF_CONTEXT_KERNEL, &va, 1);
+	if (s)
+		put_frames(w, (uint64_t)PERF_CONTEXT_KERNEL, s->chain, s->n_kernel);
+	if (s)
+		put_frames(w, (uint64_t)PERF_CONTEXT_USER, s->chain + s->n_kernel, s->n_user);
+	*n = (uint64_t)(w->at - n) - 1;
+}
+
+/* The payload of PERF_SAMPLE_RAW: its size, and what makes the next word aligned. */
+static void put_raw(struct writer *w, const struct sample_waits *v)
+{
+	uint32_t size_bytes = sizeof(*v) + sizeof(uint32_t);
+	uint8_t *at = (uint8_t *)w->at;
+
+	memcpy(at, &size_bytes, sizeof(size_bytes));
+	memcpy(at + sizeof(size_bytes), v, sizeof(*v));
+	memset(at + sizeof(size_bytes) + sizeof(*v), 0, sizeof(uint32_t));
+	w->at += (sizeof(size_bytes) + size_bytes) / sizeof(*w->at);
+}
+
+static int emit_sample(struct waiting *s, const struct offcpu_wait *wait, uint32_t label,
+		       uint32_t woken_by, uint64_t weight_ns, uint32_t site)
+{
+	const struct offcpu_row *row = wait->row;
+	struct sample_waits v = {SAMPLE_WAITS_MAGIC, site, row->count, row->max_ns};
+	struct perf_event_header header = {.type = PERF_RECORD_SAMPLE,
+					   .misc = PERF_RECORD_MISC_KERNEL};
+	struct writer w = {s->record + 1};
+
+	put(&w, s->id);
+	put(&w, label_va(label));
+	put_pair(&w, row->pid, row->tid);
+	put(&w, MAX(row->last_ns, s->since_ns));
+	put_pair(&w, 0, 0);
+	put(&w, weight_ns);
+	put_chain(&w, label, woken_by, wait);
+	put_raw(&w, &v);
+	if (wait->stack)
+		header.misc |= sample_misc_of_stop(wait->stack->stop, wait->stack->guessed);
+	header.size = (uint16_t)((uint8_t *)w.at - (uint8_t *)s->record);
+	memcpy(s->record, &header, sizeof(header));
+	return s->emit(s->ctx, (const void *)s->record, header.size);
+}
+
+/* "[waiting: futex lock]", "[runnable]". */
+static void label_frame(const struct wait_label *l, char *ret, size_t size)
+{
+	bool waits = !l->is_call && l->reason != WAIT_RUNNING && l->reason != WAIT_RUNNABLE &&
+		     l->reason != WAIT_THROTTLED && l->reason != WAIT_STOPPED;
+
+	snprintf(ret, size,
+		 l->is_call ? "[syscall: %s]"
+		 : waits    ? "[waiting: %s]"
+			    : "[%s]",
+		 l->text);
+}
+
+/* A KSYMBOL record before the first sample that has the label. */
+static int tell_label(struct waiting *s, uint32_t label)
+{
+	struct {
+		struct perf_event_header header;
+		uint64_t addr;
+		uint32_t len;
+		uint16_t ksym_type, flags;
+		char rest[256 + 64];
+	} r = {.header = {.type = PERF_RECORD_KSYMBOL},
+	       .addr = label_va(label),
+	       .len = LABEL_BYTES,
+	       .ksym_type = PERF_RECORD_KSYMBOL_TYPE_OOL};
+	struct {
+		uint32_t pid, tid; /* the trailer: TID, TIME, CPU, IDENTIFIER */
+		uint64_t time_ns;
+		uint32_t cpu, reserved;
+		uint64_t identifier;
+	} trailer = {.time_ns = s->since_ns, .identifier = s->id};
+	size_t n;
+
+	if (s->waits->labels.v[label].told)
+		return 0;
+	s->waits->labels.v[label].told = true;
+	label_frame(&s->waits->labels.v[label], r.rest, LABEL_TEXT_MAX);
+	n = ALIGN_UP(strlen(r.rest) + 1, 8);
+	memcpy(r.rest + n, &trailer, sizeof(trailer));
+	r.header.size = (uint16_t)(offsetof(__typeof__(r), rest) + n + sizeof(trailer));
+	return s->emit(s->ctx, &r.header, r.header.size);
+}
+
+static int pass_record(void *ctx, const struct perf_event_header *h, size_t size_bytes)
+{
+	struct waiting *s = ctx;
+
+	return s->emit(s->ctx, h, size_bytes);
+}
+
+/* A wait since before the start has the stack that was read then. */
+static struct offcpu_wait with_stack(const struct waiting *s, const struct offcpu_wait *wait,
+				     struct offcpu_key *key)
+{
+	struct offcpu_wait w = *wait;
+	const struct blocked_stack *before;
+
+	if (w.stack || !(w.key->flags & OFFCPU_BEFORE))
+		return w;
+	before = blocked_stacks_find(&s->before, (pid_t)w.row->tid);
+	if (!before)
+		return w;
+	*key = *w.key;
+	key->stack = before->record->id;
+	w.key = key;
+	w.stack = before->record;
+	return w;
+}
+
+/* With --wakers: the label of who ended the waits of a row, as far as anybody did. */
+static int find_waker(struct waiting *s, const struct offcpu_wait *wait, uint32_t *ret_label)
+{
+	int err;
+
+	if (!s->with_wakers)
+		return 0;
+	err = wait_wakers_note(&s->wakers, wait->key->thread, (pid_t)wait->row->tid);
+	if (err || wait->key->waker == OFFCPU_WAKER_NONE)
+		return err;
+	err = wait_wakers_label(&s->wakers, s->waits, wait, ret_label);
+	return err ? err : tell_label(s, *ret_label);
+}
+
+static int pass_wait(void *ctx, const struct offcpu_wait *raw)
+{
+	struct waiting *s = ctx;
+	struct offcpu_key key;
+	const struct offcpu_wait found = with_stack(s, raw, &key), *wait = &found;
+	uint32_t label, queued, site, woken_by = UINT32_MAX;
+	int err;
+
+	err = wait_labels_find(s->labels, s->waits, wait->key, wait->row->pid, &label);
+	if (!err)
+		err = waits_label(s->waits, "runnable", WAIT_RUNNABLE, &queued);
+	if (!err)
+		err = waits_add(s->waits, wait->key, wait->row, label, &site);
+	if (!err)
+		err = find_waker(s, wait, &woken_by);
+	if (!err && wait->row->wait_ns)
+		err = tell_label(s, label);
+	if (!err && wait->row->wait_ns)
+		err = emit_sample(s, wait, label, woken_by, wait->row->wait_ns, site);
+	if (err || !wait->row->queue_ns)
+		return err;
+	err = tell_label(s, queued);
+	return err ? err
+		   : emit_sample(s, wait, queued, UINT32_MAX, wait->row->queue_ns,
+				 wait->row->wait_ns ? UINT32_MAX : site);
+}
+
+void waiting_found(void *ctx, uint32_t site, uint32_t stack)
+{
+	struct waits *w = ctx;
+
+	if (site < w->sites.n)
+		w->sites.v[site].stack = stack;
+}
+
+/* --- a source --------------------------------------------------------------------------------- */
+
+/* Who waits already will not come by a switch before the wait is over. */
+static int read_before(struct waiting *s)
+{
+	const struct task_selection which = {
+		.pids = s->pids.v, .n_pids = s->pids.n, .tids = s->tids.v, .n_tids = s->tids.n};
+
+	if (!s->blocked || (!s->pids.n && !s->tids.n && !s->everyone))
+		return 0;
+	return blocked_stacks_read(s->blocked, &which, &s->before);
+}
+
+static int waiting_start(struct source *source, struct diag *d)
+{
+	struct waiting *s = waiting_of(source);
+	int err;
+
+	s->since_ns = s->waits->start_ns = clock_now_ns();
+	err = offcpu_start(s->probe, d);
+	if (err)
+		return err;
+	err = read_before(s);
+	return err ? diag_errno(d, err, "reading what threads wait for") : 0;
+}
+
+/* Stacks that the program could not finish, while their threads are still where they were. */
+static int repair_stacks(struct waiting *s)
+{
+	const struct stack_record *incomplete[REPAIRS_AT_ONCE];
+	CLEANUP(blocked_stacks_release) blocked_stack_list now = {0};
+	struct task_selection which = {0};
+	pid_t tids[REPAIRS_AT_ONCE];
+	size_t n = offcpu_incomplete(s->probe, incomplete, REPAIRS_AT_ONCE);
+	int err;
+
+	if (!n || !s->blocked || s->n_repairs >= REPAIRS_MAX)
+		return 0;
+	s->n_repairs++;
+	for (size_t i = 0; i < n; i++)
+		tids[i] = (pid_t)incomplete[i]->tid;
+	which.tids = tids;
+	which.n_tids = n;
+	err = blocked_stacks_read(s->blocked, &which, &now);
+	for (size_t i = 0; i < n && !err; i++) {
+		const struct blocked_stack *b = blocked_stacks_find(&now, tids[i]);
+
+		if (b && b->record->stop == UNWIND_END)
+			err = offcpu_replace_stack(s->probe, incomplete[i]->id, b->record);
+		err = err == -ENOENT ? 0 : err;
+	}
+	return err;
+}
+
+static size_t waiting_fds(struct source *source, struct pollfd *v, size_t max)
+{
+	return offcpu_fds(waiting_of(source)->probe, v, max);
+}
+
+static int waiting_read(struct source *source, record_fn *emit, void *ctx, struct diag *d)
+{
+	struct waiting *s = waiting_of(source);
+	int more, err;
+
+	s->emit = emit;
+	s->ctx = ctx;
+	more = offcpu_read(s->probe, pass_record, pass_wait, s, d);
+	s->since_ns = clock_now_ns();
+	if (more < 0)
+		return more;
+	err = repair_stacks(s);
+	return err ? diag_errno(d, err, "reading stacks") : more;
+}
+
+static int waiting_stop(struct source *source)
+{
+	struct waiting *s = waiting_of(source);
+	struct diag d = {0};
+	int err = offcpu_stop(s->probe, &d);
+
+	s->waits->end_ns = clock_now_ns();
+	diag_release(&d);
+	return err;
+}
+
+static void waiting_free(struct source *source)
+{
+	struct waiting *s = waiting_of(source);
+
+	offcpu_free(s->probe);
+	wait_labels_free(s->labels);
+	blocked_stacks_free(s->blocked);
+	blocked_stacks_release(&s->before);
+	wait_wakers_release(&s->wakers);
+	array_release(&s->pids);
+	array_release(&s->tids);
+	event_table_release(&s->events);
+	free(s->record);
+	free(s);
+}
+
+static const struct source_ops waiting_ops = {
+	.name = "waits",
+	.start = waiting_start,
+	.fds = waiting_fds,
+	.read = waiting_read,
+	.stop = waiting_stop,
+	.free = waiting_free,
+};
+
+/* Waits that found no place in the program's rows are what is lost; what else is missing has a note
+ * of its own (struct offcpu_lost). */
+int waiting_finish(struct source *source, record_fn *emit, void *ctx)
+{
+	struct waiting *s = waiting_of(source);
+	struct {
+		struct perf_event_header header;
+		uint64_t id, lost;
+		uint32_t pid, tid; /* the trailer: TID, TIME, CPU, IDENTIFIER */
+		uint64_t time_ns;
+		uint32_t cpu, reserved;
+		uint64_t identifier;
+	} record = {
+		.header = {.type = PERF_RECORD_LOST, .size = sizeof(record)},
+		.id = s->id,
+		.time_ns = s->since_ns,
+		.identifier = s->id,
+	};
+	const struct offcpu_ended *threads;
+	size_t n;
+	int err;
+
+	threads = offcpu_threads(s->probe, &n);
+	err = waits_finish(s->waits, threads, n);
+	offcpu_losses(s->probe, &s->waits->lost);
+	record.lost = s->waits->lost.rows_full;
+	return err || !record.lost ? err : emit(ctx, &record.header, sizeof(record));
+}
+
+int waiting_notes(const struct source *source, note_list *notes)
+{
+	const struct waiting *s = waiting_of(source);
+	const struct offcpu_lost *l = &s->waits->lost;
+	const struct {
+		uint64_t n;
+		const char *text;
+	} all[] = {
+		{l->rows_full, "waits are in no row: too many different ones at once"},
+		{l->stacks_unsent, "stacks did not fit into the ring: their waits have none, or "
+				   "got it with the next one (-m makes rings larger)"},
+		{l->stacks_full, "waits have no stack: there are too many different ones"},
+		{l->totals_full, "threads that ended are missing from the summary: too many at "
+				 "once"},
+		{l->threads_full, "threads were not watched: no memory for them"},
+		{l->side_records, "records about processes and their mappings were lost: some "
+				  "names may be missing"},
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all) && !err; i++)
+		if (all[i].n)
+			err = note_add(notes, "%llu %s", (unsigned long long)all[i].n, all[i].text);
+	if (!err && s->waits->parts_left_out)
+		err = note_add(notes,
+			       "%llu ms of waits are in no thread's row: too many different ones "
+			       "in all",
+			       (unsigned long long)(s->waits->parts_left_out / NSEC_PER_MSEC));
+	return err ? err : offcpu_notes(s->probe, notes);
+}
+
+/* --- making ----------------------------------------------------------------------------------- */
+
+static int add_id(void *ctx, uint64_t id)
+{
+	return event_table_add_id(ctx, 0, id);
+}
+
+/* The event as a file states it: bpf-output, whose samples' weight is ns. */
+static int add_event(struct waiting *s, const struct waiting_config *c)
+{
+	struct perf_event_attr a = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.size = sizeof(a),
+		.sample_period = 1,
+		.sample_type = SAMPLE_FIELDS,
+		.sample_max_stack = (uint16_t)c->max_stack,
+		.read_format = PERF_FORMAT_ID,
+		.sample_id_all = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+		.mmap = 1,
+		.mmap2 = 1,
+		.comm = 1,
+		.comm_exec = 1,
+		.task = 1,
+		.ksymbol = 1,
+	};
+	const char *name = c->calls ? CALLS_EVENT : c->tick_hz ? WALL_EVENT : OFFCPU_EVENT;
+	int err = event_table_add(&s->events, &a, name);
+
+	/* The kernel counts ids up from 1. */
+	s->id = 1ULL << 62;
+	if (!err)
+		err = event_table_add_id(&s->events, 0, s->id);
+	return err ? err : offcpu_ids(s->probe, add_id, &s->events);
+}
+
+static int keep_target(struct waiting *s, const struct probe_target *t)
+{
+	int err = 0;
+
+	s->everyone = t->all || t->cgroup_fd >= 0;
+	for (size_t i = 0; i < t->n_pids && !err; i++)
+		err = array_push(&s->pids, t->pids[i]);
+	for (size_t i = 0; i < t->n_tids && !err; i++)
+		err = array_push(&s->tids, t->tids[i]);
+	return err;
+}
+
+int waiting_new(const struct waiting_config *c, const struct host *h, note_list *notes,
+		struct waits *waits, struct source **ret, struct diag *d)
+{
+	struct waiting *s = calloc(1, sizeof(*s));
+	struct probe_target target = *c->target;
+	struct offcpu_config config = {
+		.target = &target,
+		.kernel_stacks = c->with_stacks && !c->user_only && !c->calls,
+		.kthreads = c->kthreads,
+		.wakers = !c->calls,
+		.calls = c->calls,
+		.only = c->only,
+		.max_stack = c->max_stack,
+		.ring_pages = c->ring_pages,
+		.min_wait_ns = c->min_wait_ns,
+		.max_wait_ns = c->max_wait_ns,
+		.tick_hz = c->tick_hz,
+		.waker_stacks = c->waker_stacks && c->with_stacks,
+	};
+	int err;
+
+	if (!s)
+		return diag_errno(d, -ENOMEM, "preparing to watch threads");
+	if (!c->with_stacks || c->kernel_only)
+		target.rows = NULL;
+	s->source = (struct source){&waiting_ops, &s->events};
+	s->waits = waits;
+	s->with_wakers = c->waker_stacks;
+	s->record = malloc(RECORD_WORDS * sizeof(*s->record));
+	err = s->record ? wait_labels_new(&s->labels) : -ENOMEM;
+	if (!err)
+		err = keep_target(s, c->target);
+	if (err)
+		diag_errno(d, err, "preparing to watch threads");
+	wait_labels_arguments(config.arguments);
+	if (!err)
+		err = offcpu_new(&config, h, notes, &s->probe, d);
+	if (!err && target.rows)
+		err = blocked_stacks_new(h, c->no_cache, &s->blocked, d);
+	if (!err && (err = add_event(s, c)))
+		diag_errno(d, err, "preparing to watch threads");
+	if (err) {
+		waiting_free(&s->source);
+		return err;
+	}
+	*ret = &s->source;
+	return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "offcpu_groups.h"
+
+enum { NO_PLACE = UINT32_MAX };
+
+struct place {
+	const struct wait_site *site;
+	uint32_t node; /* the innermost user frame's, or NO_PLACE */
+	const char *text;
+	size_t call_n; /* of text, that counts */
+};
+
+/* A stack grows from its root: what is below the kernel's first frame is the user's part. */
+static uint32_t user_part(const struct profile *p, uint32_t stack)
+{
+	uint32_t found = stack;
+
+	if (stack == UINT32_MAX)
+		return NO_PLACE;
+	for (uint32_t i = stack; i != STACK_ROOT; i = p->stacks.v[i].parent)
+		if (p->frames.v[p->stacks.v[i].frame].kind == FRAME_KERNEL)
+			found = p->stacks.v[i].parent;
+	return found == STACK_ROOT ? NO_PLACE : found;
+}
+
+static struct place place_of(const struct waits *w, const struct profile *p,
+			     const struct wait_site *s)
+{
+	struct place e = {s, user_part(p, s->stack), w->labels.v[s->label].text, 0};
+
+	/* Without a place in the program, what is waited for tells more than the call. */
+	e.call_n = e.node == NO_PLACE ? strlen(e.text) : strcspn(e.text, " ");
+	return e;
+}
+
+static int compare_places(const struct place *x, const struct place *y)
+{
+	int order;
+
+	if (x->site->pid != y->site->pid)
+		return x->site->pid < y->site->pid ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->site->reason != y->site->reason)
+		return x->site->reason < y->site->reason ? -1 : 1;
+	order = x->call_n == y->call_n  ? memcmp(x->text, y->text, x->call_n)
+		: x->call_n < y->call_n ? -1
+					: 1;
+	return order;
+}
+
+/* Alike next to each other, and of them those with the same label. */
+static int by_place(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int order = compare_places(x, y);
+
+	if (order)
+		return order;
+	if (x->site->label != y->site->label)
+		return x->site->label < y->site->label ? -1 : 1;
+	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct wait_group *x = a, *y = b;
+
+	if (x->idle != y->idle)
+		return x->idle ? 1 : -1;
+	if (wait_group_ns(x) != wait_group_ns(y))
+		return wait_group_ns(x) < wait_group_ns(y) ? 1 : -1;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+static void add_site(struct wait_site *sum, const struct wait_site *s)
+{
+	sum->wait_ns += s->wait_ns;
+	sum->queue_ns += s->queue_ns;
+	sum->count += s->count;
+	sum->max_ns = MAX(sum->max_ns, s->max_ns);
+	sum->open_ns += s->open_ns;
+	sum->before_ns += s->before_ns;
+	sum->n_open += s->n_open;
+	sum->n_before += s->n_before;
+	sum->n_threads = MAX(sum->n_threads, s->n_threads);
+	for (size_t b = 0; b < OFFCPU_BUCKETS; b++)
+		sum->buckets[b] += s->buckets[b];
+}
+
+/* Where a thread is when it loses its CPU says nothing of the wait: one row for all such places. */
+static void add_runnable(struct wait_group *g, const struct wait_site *s)
+{
+	struct wait_site *sum = &g->sum;
+
+	if (!sum->count) {
+		*sum = (struct wait_site){.stack = UINT32_MAX, .reason = WAIT_RUNNABLE};
+		g->n_labels = 1;
+		g->first = UINT32_MAX;
+	}
+	sum->label = s->label;
+	sum->queue_ns += s->queue_ns;
+	sum->count += s->count;
+	sum->max_ns = MAX(sum->max_ns, s->max_ns);
+	sum->n_threads = MAX(sum->n_threads, s->n_threads);
+	for (size_t b = 0; b < OFFCPU_BUCKETS; b++)
+		sum->buckets[b] += s->buckets[b];
+}
+
+static void begin_group(struct wait_group *g, const struct wait_site *s, uint32_t index)
+{
+	*g = (struct wait_group){
+		.sum = *s, .n_labels = 1, .site_ns = s->wait_ns + s->queue_ns, .first = index};
+}
+
+static void join_group(struct wait_group *g, const struct wait_site *s, uint32_t index,
+		       uint32_t *next)
+{
+	uint64_t ns = s->wait_ns + s->queue_ns;
+
+	add_site(&g->sum, s);
+	next[index] = g->first;
+	g->first = index;
+	if (ns > g->site_ns) {
+		g->site_ns = ns;
+		g->sum.stack = s->stack;
+	}
+}
+
+/* n places that are alike: one group. */
+static void fill_group(const struct waits *w, const struct place *e, size_t n, uint32_t *next,
+		       struct wait_group *g)
+{
+	uint64_t ns = 0;
+
+	begin_group(g, e[0].site, (uint32_t)(e[0].site - w->sites.v));
+	for (size_t i = 0; i < n; i++) {
+		bool is_new = !i || e[i - 1].site->label != e[i].site->label;
+
+		if (i)
+			join_group(g, e[i].site, (uint32_t)(e[i].site - w->sites.v), next);
+		g->n_labels += i && is_new;
+		ns = (is_new ? 0 : ns) + e[i].site->wait_ns + e[i].site->queue_ns;
+		if (ns > g->label_ns) {
+			g->label_ns = ns;
+			g->sum.label = e[i].site->label;
+		}
+	}
+	g->idle = w->labels.v[g->sum.label].idle ||
+		  (g->sum.n_before == g->sum.count && g->sum.n_open == g->sum.count);
+	g->next = next;
+}
+
+void wait_groups_release(struct wait_groups *g)
+{
+	free(g->v);
+	free(g->next);
+}
+
+int wait_groups_make(const struct waits *w, const struct profile *p, bool together,
+		     struct wait_groups *ret)
+{
+	CLEANUP(freep) struct place *places = calloc(w->sites.n + 1, sizeof(*places));
+	struct wait_group runnable = {0};
+	size_t n = 0, end;
+
+	*ret = (struct wait_groups){.v = calloc(w->sites.n + 1, sizeof(*ret->v)),
+				    .next = malloc((w->sites.n + 1) * sizeof(*ret->next))};
+	if (!places || !ret->v || !ret->next)
+		return -ENOMEM;
+	memset(ret->next, 0xff, (w->sites.n + 1) * sizeof(*ret->next));
+	for (size_t i = 0; i < w->sites.n; i++) {
+		const struct wait_site *s = &w->sites.v[i];
+
+		if (w->labels.v[s->label].reason == WAIT_RUNNABLE)
+			add_runnable(&runnable, s);
+		else
+			places[n++] = place_of(w, p, s);
+	}
+	if (n)
+		qsort(places, n, sizeof(*places), by_place);
+	for (size_t i = 0; i < n; i = end) {
+		for (end = i + 1; together && end < n; end++)
+			if (compare_places(&places[i], &places[end]))
+				break;
+		fill_group(w, places + i, end - i, ret->next, &ret->v[ret->n++]);
+	}
+	if (runnable.sum.count)
+		ret->v[ret->n++] = runnable;
+	if (ret->n)
+		qsort(ret->v, ret->n, sizeof(*ret->v), by_time);
+	return 0;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of `inspect trace` share. */
+#ifndef INSPECT_CMD_TRACE_H
+#define INSPECT_CMD_TRACE_H
+
+#include <inspect/fd_names.h>
+#include <inspect/finding.h>
+#include <inspect/options.h>
+#include <inspect/streaming.h>
+#include <inspect/tracing.h>
+
+/* --limit RULE=N, as given. */
+struct trace_limit {
+	const char *rule;
+	double limit;
+};
+
+struct trace_values {
+	struct target_options target;
+	struct duration_options duration;
+	struct common_options common;
+	const char *filter; /* -e */
+	bool summary;       /* -c */
+	bool hist;
+	const char *of, *by;        /* as given */
+	const char *output, *flame; /* of --by stack */
+	const char *probe, *until, *condition;
+	bool locks;
+	const char *lock; /* --lock: an address or a part of the name */
+	unsigned sort;    /* index into trace_sort_names */
+	uint64_t top;
+	bool all_rows, explain, verbose;
+	uint64_t interval_ns;
+	unsigned count;
+	ARRAY(struct trace_limit) limits;
+
+	/* GPU drivers (trace_gpu.c) */
+	bool gpu, leaks;
+	ARRAY(const char *) devices; /* --device, borrowed */
+	const char *nvidia_version;
+	bool cuda, cuda_launch; /* trace_cuda.c */
+
+	/* the stream */
+	bool timestamps, relative, failed, stack, opens, hot_files;
+	unsigned string_bytes; /* 0: not given */
+	uint64_t min_latency_ns;
+};
+
+/* What a distribution is of. */
+enum trace_of { TRACE_OF_LATENCY, TRACE_OF_BYTES, TRACE_OF_VALUE };
+
+void trace_values_release(struct trace_values *v);
+/* Nothing asks for a table of calls. */
+bool trace_is_stream(const struct trace_values *v);
+
+enum { TRACE_BINDINGS_MAX = 10 };
+size_t trace_bind(struct trace_values *v, struct option_binding *bindings);
+int trace_check_options(struct trace_values *v, const struct operands *operands, struct diag *d);
+
+/* --by of system calls: enum syscalls_by, or'ed; text NULL: by call. 0 or -EINVAL. */
+int trace_parse_by(const char *text, uint32_t *ret, struct diag *d);
+
+/* -e as strace spells it; an empty set is refused. */
+int trace_parse_filter(const char *text, struct syscall_set *ret, struct diag *d);
+
+/* --- the stream (trace_stream.c, trace_opens.c) ----------------------------------------------- */
+
+/* What it is run with: all is borrowed. */
+struct trace_stream_run {
+	const struct trace_values *v;
+	const struct host *host;
+	const struct target *target;
+	const struct syscall_set *only; /* NULL: all calls */
+	note_list *notes;
+	struct diag *d;
+};
+
+/* Without -c and --hist: a line for each call, or --opens. */
+int trace_stream_run(const struct trace_stream_run *run, int *exit_code);
+int trace_opens(const struct trace_stream_run *run, const struct streaming_config *config,
+		struct streaming *s);
+
+/* --- by stack (trace_stacks.c) ---------------------------------------------------------------- */
+
+bool trace_is_by_stack(const struct trace_values *v);
+/* The whole command. argv: as it is kept in the file. */
+int trace_stacks(const struct trace_values *v, const struct operands *operands, int argc,
+		 char **argv, int *exit_code, struct diag *d);
+
+/* --- rows (trace_rows.c) ---------------------------------------------------------------------- */
+
+/* What a table is made with. */
+struct trace_view {
+	const struct trace_values *v;
+	const struct syscall_counts *counts; /* names of files */
+	const struct syscall_table *table;
+	const struct trace_locks *locks; /* names of locks; NULL: none were learnt */
+	struct fd_names *sockets;        /* names of those that are open; NULL: inodes are shown */
+	uint32_t by;
+	enum trace_of of;
+	const char *value_name; /* of SYSCALLS_BY_VALUE: "arg1" */
+	const char *title;      /* of the one row without a key */
+	bool is_interval;       /* details are of the whole measurement alone */
+	bool narrow;            /* fewer columns: 80 have to do */
+};
+
+/* The parts of --by in the order of their columns. */
+struct trace_part {
+	const char *name; /* "syscall" */
+	const char *key;  /* of the column in JSON */
+	enum syscalls_by by;
+	enum cell_type type;
+	bool is_long; /* may be cut */
+};
+extern const struct trace_part trace_parts[];
+extern const size_t n_trace_parts;
+
+/* "futex", "getpid (i386)" */
+const char *trace_call_name(struct result *r, uint32_t code);
+
+/* The cells of a key, one for each part in `by`; their number. */
+size_t trace_key_cells(const struct trace_view *view, const struct syscall_row *row,
+		       struct result *r, struct cell *cells);
+/* The columns that go with them. */
+size_t trace_key_columns(const struct trace_view *view, struct column *columns);
+
+/* Waits by design: it is listed apart. */
+bool trace_row_waits(const struct trace_view *view, const struct syscall_row *row);
+
+/* Time in the call, those that have not ended included. */
+static inline uint64_t trace_row_wall_ns(const struct syscall_row *row)
+{
+	return row->total_ns + row->open_ns;
+}
+
+enum { TRACE_SORT_CALLS = 1, TRACE_SORT_BYTES = 7 };
+extern const char trace_sort_names[]; /* "total|calls|…" */
+
+/* The rows (indices) in the order of --sort, greatest first; malloc'ed. */
+int trace_sorted_rows(const struct syscall_table *t, unsigned sort, size_t **ret);
+
+/* --- locks (trace_locks.c, trace_lock_names.c) ------------------------------------------------ */
+
+/* Names of locks (process, address), learnt while the process is there to be asked. */
+struct trace_locks;
+int trace_locks_new(struct trace_locks **ret);
+void trace_locks_free(struct trace_locks *l);
+
+/* Learns the names of those that were waited at so far; by_lock: that is what is counted. 0 or
+ * -errno. */
+int trace_locks_learn(struct trace_locks *l, struct syscall_counts *counts, bool by_lock);
+
+/* "_PyRuntime+0x1b4 (GIL)", "0x7f…" when nothing was learnt; in the result's arena. */
+const char *trace_lock_name(const struct trace_locks *l, struct result *r, uint32_t pid,
+			    uint64_t user_va);
+bool trace_lock_is_gil(const struct trace_locks *l, uint32_t pid, uint64_t user_va);
+
+/* --locks: a row for each lock. 0 or -ENOMEM. */
+int trace_lock_table(const struct trace_view *view, struct result *r);
+
+/* --- what it means (trace_numbers.c, trace_rules.c) ------------------------------------------- */
+
+#define TRACE_NUMBERS_MAX 40
+
+struct trace_number {
+	const char *name;
+	double value;
+	const char *subject; /* whose: "futex 0x7f… of python3 (4711)"; NULL none */
+};
+
+struct trace_numbers {
+	struct trace_number v[TRACE_NUMBERS_MAX];
+	size_t n;
+};
+
+/* Rates and shares by name, from a table with details. Texts go into the result's arena. */
+void trace_numbers_fill(const struct trace_view *view, struct result *r, struct trace_numbers *ret);
+double trace_number(void *numbers, const char *name);
+
+extern const struct finding_rule trace_rules[];
+extern const size_t n_trace_rules;
+
+/* What stands out, with the limits of --limit; the caller releases *ret. 0 or -ENOMEM. */
+int trace_findings(const struct trace_values *v, const struct trace_numbers *numbers,
+		   const char *target, struct result *r, findings *ret);
+int trace_explain(const struct trace_values *v, struct diag *d);
+int trace_check_limits(const struct trace_values *v, struct diag *d);
+
+/* --- reports (trace_summary.c, trace_hist.c) -------------------------------------------------- */
+
+/* -c: the table, the waits by design, errors, findings, losses. 0 or -ENOMEM. */
+int trace_summary(const struct trace_view *view, const char *target, struct result *r);
+/* --hist: a distribution for each key. */
+int trace_hist(const struct trace_view *view, struct result *r);
+int trace_distributions(const struct trace_view *view, struct result *r); /* … without losses */
+/* --probe, the whole command (trace_probe.c). */
+int trace_probe(const struct trace_values *v, const struct operands *operands, int *exit_code,
+		struct diag *d);
+/* --gpu, the whole command (trace_gpu.c). */
+int trace_gpu(const struct trace_values *v, const struct operands *operands, int *exit_code,
+	      struct diag *d);
+/* --cuda, the whole command (trace_cuda.c). */
+int trace_cuda(const struct trace_values *v, const struct operands *operands, int *exit_code,
+	       struct diag *d);
+/* The facts that both begin with, and what is missing. */
+void trace_facts(const struct trace_view *view, const struct tracing *t, const char *target,
+		 struct result *r);
+void trace_losses(const struct syscall_table *t, struct result *r);
+
+#endif

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* --cuda: functions of CUDA's driver API, from call to return. */
+#include "trace.h"
+
+#include "print_result.h"
+#include "target_text.h"
+
+#include <inspect/clock.h>
+#include <inspect/cuda_tracing.h>
+#include <inspect/explain.h>
+
+enum { COLUMNS = 14, ROWS_SHOWN = 25 };
+
+struct cuda_run {
+	const struct trace_values *v;
+	struct host host;
+	struct target target;
+	struct strbuf target_text;
+	uint32_t by; /* enum cuda_by */
+	note_list notes;
+	struct cuda_tracing tracing;
+};
+
+static void cuda_run_release(struct cuda_run *run)
+{
+	cuda_tracing_release(&run->tracing);
+	target_release(&run->target);
+	strbuf_release(&run->target_text);
+	note_list_release(&run->notes);
+}
+
+static int parse_by(const char *text, uint32_t *ret, struct diag *d)
+{
+	static const struct {
+		const char *name;
+		uint32_t by;
+	} names[] = {{"call", 0},
+		     {"thread", CUDA_BY_THREAD | CUDA_BY_COMM},
+		     {"comm", CUDA_BY_COMM},
+		     {"stream", CUDA_BY_STREAM}};
+
+	*ret = 0;
+	for (const char *at = text ? text : "call";; at++) {
+		size_t n = strcspn(at, ","), i = 0;
+
+		while (i < ARRAY_SIZE(names) &&
+		       (strlen(names[i].name) != n || strncmp(names[i].name, at, n)))
+			i++;
+		if (i == ARRAY_SIZE(names))
+			return diag_set(d, -EINVAL,
+					"--by: '%.*s' is not one of call, thread, comm, stream",
+					(int)n, at);
+		*ret |= names[i].by;
+		at += n;
+		if (!*at)
+			return 0;
+	}
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static int by_total(const void *a, const void *b)
+{
+	const struct cuda_count *x = a, *y = b;
+
+	return (x->h.sum < y->h.sum) - (x->h.sum > y->h.sum);
+}
+
+static size_t make_columns(uint32_t by, struct column *columns)
+{
+	static const struct column metrics[] = {
+		{"calls", "calls", CELL_COUNT, 0},
+		{"errors", "errors", CELL_COUNT, 0},
+		{"last_error", "", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"total_ns", "in call", CELL_NS, 0},
+		{"p50_ns", "p50", CELL_NS, 0},
+		{"p99_ns", "p99", CELL_NS, 0},
+		{"p999_ns", "p99.9", CELL_NS, COLUMN_SPARE},
+		{"max_ns", "max", CELL_NS, 0},
+		{"bytes", "bytes", CELL_BYTES, 0},
+	};
+	size_t n = 0;
+
+	columns[n++] = (struct column){"call", "call", CELL_TEXT, COLUMN_CUT};
+	columns[n++] = (struct column){"group", "group", CELL_TEXT, COLUMN_SPARE};
+	if (by & CUDA_BY_THREAD)
+		columns[n++] = (struct column){"tid", "tid", CELL_COUNT, 0};
+	if (by & CUDA_BY_COMM)
+		columns[n++] = (struct column){"comm", "comm", CELL_TEXT, 0};
+	if (by & CUDA_BY_STREAM)
+		columns[n++] = (struct column){"stream", "stream", CELL_TEXT, 0};
+	memcpy(columns + n, metrics, sizeof(metrics));
+	return n + ARRAY_SIZE(metrics);
+}
+
+static void add_row(const struct cuda_run *run, const struct cuda_count *row, struct result *r,
+		    size_t section)
+{
+	const struct cuda_function *f = &cuda_functions[row->key.function];
+	struct cell cells[COLUMNS + 1];
+	size_t n = 0;
+
+	cells[n++] = cell_text(r, f->name);
+	cells[n++] = cell_text(r, f->group);
+	if (run->by & CUDA_BY_THREAD)
+		cells[n++] = cell_u64(CELL_COUNT, row->key.tid);
+	if (run->by & CUDA_BY_COMM)
+		cells[n++] = cell_text(r, result_text(r, "%.*s", CUDA_COMM, row->key.comm));
+	if (run->by & CUDA_BY_STREAM)
+		cells[n++] =
+			f->stream_arg
+				? cell_text(r, result_text(r, "0x%llx",
+							   (unsigned long long)row->key.stream))
+				: cell_null(r, "the function has no stream");
+	cells[n++] = cell_u64(CELL_COUNT, row->calls);
+	cells[n++] = cell_u64(CELL_COUNT, row->errors);
+	cells[n++] = row->errors ? cell_u64(CELL_COUNT, row->last_error) : cell_null(r, "");
+	cells[n++] = cell_u64(CELL_NS, row->h.sum);
+	cells[n++] = cell_u64(CELL_NS, histogram_percentile(&row->h, 50));
+	cells[n++] = cell_u64(CELL_NS, histogram_percentile(&row->h, 99));
+	cells[n++] = cell_u64(CELL_NS, histogram_percentile(&row->h, 99.9));
+	cells[n++] = cell_u64(CELL_NS, row->h.max);
+	cells[n++] = f->bytes_arg ? cell_u64(CELL_BYTES, row->bytes)
+				  : cell_null(r, "not an argument of it");
+	result_row(r, section, cells);
+}
+
+static int add_rows(struct cuda_run *run, struct result *r)
+{
+	struct cuda_table *t = &run->tracing.table;
+	struct column *columns = arena_alloc(&r->arena, (COLUMNS + 1) * sizeof(*columns));
+	size_t section;
+
+	if (!columns)
+		return -ENOMEM;
+	section = result_section(r, "rows", "", columns, make_columns(run->by, columns));
+	if (t->rows.n)
+		qsort(t->rows.v, t->rows.n, sizeof(*t->rows.v), by_total);
+	for (size_t i = 0; i < t->rows.n; i++)
+		if (t->rows.v[i].key.function < n_cuda_functions)
+			add_row(run, &t->rows.v[i], r, section);
+	if (r->failed)
+		return -ENOMEM;
+	r->sections.v[section].limit = run->v->top ? run->v->top : ROWS_SHOWN;
+	r->sections.v[section].more = "--all";
+	return 0;
+}
+
+/* --- what it stands on ------------------------------------------------------------------------ */
+
+static void add_library(const struct cuda_run *run, const struct cuda_library *l, struct result *r)
+{
+	CLEANUP(strbuf_release) struct strbuf missing = {0};
+	char took[32];
+
+	result_fact(r, "library", "library",
+		    cell_text(r, result_text(r, "%s: %zu functions, %zu probes, attached in %s",
+					     l->path, l->n_functions, 2 * l->n_symbols,
+					     duration_format(l->attach_ns, took, sizeof(took)))));
+	for (size_t i = 0; i < n_cuda_functions; i++)
+		if (!l->found[i] &&
+		    (run->v->cuda_launch || !cuda_function_launches(&cuda_functions[i])))
+			strbuf_printf(&missing, "%s%s", missing.n ? ", " : "",
+				      cuda_functions[i].name);
+	if (missing.n)
+		result_note(r, "the library has no %s", strbuf_str(&missing));
+}
+
+static void add_facts(const struct cuda_run *run, struct result *r)
+{
+	const struct cuda_tracing *t = &run->tracing;
+
+	result_fact(r, "target", "target", cell_text(r, strbuf_str(&run->target_text)));
+	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, t->table.elapsed_ns));
+	for (size_t i = 0; i < t->libraries.n; i++)
+		add_library(run, &t->libraries.v[i], r);
+	result_fact(r, "lost", "lost", cell_u64(CELL_COUNT, t->table.lost));
+	result_fact(r, "times", "times",
+		    cell_text(r, "of the call: an asynchronous copy or a launch is only enqueued"));
+	result_fact(r, "probe_pair_ns", "cost of a call's two probes",
+		    t->pair_ns ? cell_u64(CELL_NS, t->pair_ns) : cell_null(r, "not measured"));
+	if (!run->v->cuda_launch)
+		result_note(r, "launches are not timed: --cuda-launch does");
+	if (!t->libraries.n)
+		result_note(r, "nothing of the target has loaded libcuda.so.1");
+	if (t->interrupted)
+		result_note(r, "interrupted");
+}
+
+int trace_cuda(const struct trace_values *v, const struct operands *operands, int *exit_code,
+	       struct diag *d)
+{
+	CLEANUP(cuda_run_release) struct cuda_run run = {.v = v, .target = {.cgroup_fd = -1}};
+	CLEANUP(result_release) struct result r;
+	struct cuda_tracing_config config = {
+		.target = &run.target,
+		.host = &run.host,
+		.launches = v->cuda_launch,
+		.duration_ns = v->duration.duration_ns,
+		.delay_ns = v->duration.delay_ns,
+		.stdout_taken = v->common.json || v->common.csv,
+	};
+	int err = parse_by(v->by, &run.by, d);
+
+	result_init(&r, "inspect.trace-cuda/1");
+	host_read(&run.host, "");
+	config.by = run.by;
+	if (!err)
+		err = explain_bpf_tracing(&run.host, "time functions", "perf probe -x PATH FUNC",
+					  d);
+	if (!err)
+		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
+	if (err)
+		return err;
+	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
+			&run.target_text);
+	err = cuda_tracing_run(&config, &run.notes, &run.tracing, d);
+	if (err) {
+		if (run.tracing.child.exec_failed)
+			*exit_code = child_exit_code(&run.tracing.child);
+		return err;
+	}
+	add_facts(&run, &r);
+	for (size_t i = 0; i < run.notes.n; i++)
+		result_note(&r, "%s", run.notes.v[i]);
+	err = add_rows(&run, &r);
+	err = err ? diag_errno(d, err, "trace") : print_result(&r, &v->common, v->all_rows, d);
+	if (!err && run.tracing.child.pid && !run.target.cmd_times_only &&
+	    !run.tracing.ended_by_duration)
+		*exit_code = child_exit_code(&run.tracing.child);
+	return err;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files of `inspect trace --gpu` share. */
+#ifndef INSPECT_CMD_TRACE_GPU_H
+#define INSPECT_CMD_TRACE_GPU_H
+
+#include "trace.h"
+
+#include <inspect/gpu.h>
+#include <inspect/gpu_tracing.h>
+
+/* The parts of --by, in the order of their columns. */
+enum gpu_part {
+	GPU_PART_CALL,
+	GPU_PART_GROUP,
+	GPU_PART_THREAD,
+	GPU_PART_COMM,
+	GPU_PART_DEVICE,
+	GPU_PART_CLIENT,
+	GPU_PARTS,
+};
+
+struct gpu_run {
+	const struct trace_values *v;
+	struct host host;
+	struct target target;
+	struct strbuf target_text;
+	struct gpu_devices devices;
+	struct gpu_version version;
+	uint32_t parts; /* bits of enum gpu_part */
+	note_list notes;
+	struct gpu_tracing tracing;
+	struct gpu_objects *objects; /* what was allocated; NULL: not kept */
+	struct diag *d;
+};
+
+/* A row of the table: counts of all keys that have the same parts. */
+struct gpu_line {
+	const char *part[GPU_PARTS]; /* NULL: not asked for */
+	uint64_t calls, errors, bytes;
+	struct histogram h;
+	uint64_t crowded_calls, crowded_ns, in_flight, open_ns, oldest_ns;
+};
+typedef ARRAY(struct gpu_line) gpu_lines;
+
+/* Whether the driver, or the kernel, refused. */
+bool gpu_key_failed(const struct gpu_key *key);
+/* "NV_ERR_NO_MEMORY", "ENOENT"; of the result's arena. */
+const char *gpu_error_text(const struct gpu_run *run, const struct gpu_key *key, struct result *r);
+
+/* Rows by those parts, greatest first (--sort). Texts are of the result's arena. 0 or -ENOMEM. */
+int gpu_lines_of(const struct gpu_run *run, uint32_t parts, struct result *r, gpu_lines *ret);
+int gpu_summary(const struct gpu_run *run, struct result *r); /* -c, and --by */
+int gpu_hist(const struct gpu_run *run, struct result *r);
+int gpu_findings(const struct gpu_run *run, struct result *r);
+
+/* --- objects (trace_gpu_objects.c) ------------------------------------------------------------ */
+
+int gpu_objects_new(struct gpu_objects **ret);
+void gpu_objects_free(struct gpu_objects *o);
+/* Learns what a call allocates and frees. 0 or -ENOMEM. */
+int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e);
+/* The class of a handle (of its client, in a process). False: not allocated while we watched. */
+bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object,
+		       uint32_t *ret);
+/* --leaks: what is left. 0 or -ENOMEM. */
+int gpu_leaks(const struct gpu_run *run, struct result *r);
+
+/* --- the stream (trace_gpu_stream.c) ---------------------------------------------------------- */
+
+/* gpu_event_fn and idle of a stream; ctx is the run. */
+int gpu_stream_event(void *ctx, const struct gpu_event *e);
+int gpu_stream_idle(void *ctx);
+int gpu_stream_end(const struct gpu_run *run);
+
+#endif

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is allocated by whom, as long as it is: handles, mappings, ranges of managed memory. */
+#include "trace_gpu.h"
+
+#include <inspect/hashmap.h>
+
+enum {
+	OBJECTS_MAX = 1 << 20,
+	UVM_FREE = 0x22,
+	UVM_MAP_EXTERNAL = 0x21,
+	UVM_CREATE_EXTERNAL_RANGE = 0x49,
+};
+
+enum object_kind { OBJECT_HANDLE, OBJECT_MAPPING, OBJECT_RANGE };
+
+struct gpu_object {
+	struct gpu_key key; /* of the call that made it */
+	enum object_kind kind;
+	uint32_t pid, client, parent;
+	uint64_t name; /* handle, or address */
+	uint64_t length_bytes;
+	bool has_length, live;
+};
+
+struct gpu_objects {
+	ARRAY(struct gpu_object) all;
+	struct hashmap by_name;
+	uint64_t dropped;
+};
+
+int gpu_objects_new(struct gpu_objects **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	return *ret ? 0 : -ENOMEM;
+}
+
+void gpu_objects_free(struct gpu_objects *o)
+{
+	if (!o)
+		return;
+	array_release(&o->all);
+	hashmap_release(&o->by_name);
+	free(o);
+}
+
+static uint64_t hash_of(enum object_kind kind, uint32_t pid, uint32_t client, uint64_t name)
+{
+	return hash_u64(name ^ hash_u64((uint64_t)client << 32 ^ pid ^ (uint64_t)kind << 60));
+}
+
+static struct gpu_object *find(const struct gpu_objects *o, enum object_kind kind, uint32_t pid,
+			       uint32_t client, uint64_t name)
+{
+	uint32_t at, i;
+
+	hashmap_each_candidate(&o->by_name, hash_of(kind, pid, client, name), at, i) {
+		struct gpu_object *one = &o->all.v[i];
+
+		if (one->live && one->kind == kind && one->pid == pid && one->client == client &&
+		    one->name == name)
+			return one;
+	}
+	return NULL;
+}
+
+static int add(struct gpu_objects *o, const struct gpu_object *what)
+{
+	if (find(o, what->kind, what->pid, what->client, what->name))
+		return 0;
+	if (o->all.n >= OBJECTS_MAX) {
+		o->dropped++;
+		return 0;
+	}
+	return array_push(&o->all, *what) || hashmap_insert(&o->by_name,
+							    hash_of(what->kind, what->pid,
+								    what->client, what->name),
+							    (uint32_t)(o->all.n - 1))
+		       ? -ENOMEM
+		       : 0;
+}
+
+/* With what lies below it: a freed client or device takes all of its objects along. */
+static void release_handle(struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object)
+{
+	struct gpu_object *one = find(o, OBJECT_HANDLE, pid, client, object);
+
+	if (one)
+		one->live = false;
+	if (client != object && !one)
+		return;
+	for (size_t i = 0; i < o->all.n; i++) {
+		struct gpu_object *below = &o->all.v[i];
+
+		if (!below->live || below->kind != OBJECT_HANDLE || below->pid != pid ||
+		    below->client != client)
+			continue;
+		if (client == object)
+			below->live = false;
+		else if (below->parent == object && below->name != object)
+			release_handle(o, pid, client, (uint32_t)below->name);
+	}
+}
+
+static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
+{
+	struct gpu_object made = {.key = e->key, .kind = OBJECT_HANDLE, .pid = e->key.pid};
+	struct gpu_fields f;
+
+	gpu_fields_read(&e->key, e->head, e->n_head, &f);
+	if (!(f.have & GPU_OBJECT))
+		return 0;
+	if (e->key.number == GPU_RM_FREE) {
+		release_handle(o, e->key.pid, f.client, f.object);
+		return 0;
+	}
+	if (e->key.number != GPU_RM_ALLOC && e->key.number != GPU_RM_ALLOC_MEMORY &&
+	    e->key.number != GPU_RM_ALLOC_OBJECT)
+		return 0;
+	/* A client's own handle names the client. */
+	made.client = f.parent || f.client ? f.client : f.object;
+	made.live = true;
+	made.parent = f.parent;
+	made.name = f.object;
+	made.length_bytes = f.length_bytes;
+	made.has_length = f.have & GPU_LENGTH;
+	return add(o, &made);
+}
+
+static int uvm_event(struct gpu_objects *o, const struct gpu_event *e)
+{
+	struct gpu_object made = {.key = e->key, .kind = OBJECT_RANGE, .pid = e->key.pid};
+	struct gpu_object *freed;
+	uint64_t base;
+
+	if (e->n_head < sizeof(base))
+		return 0;
+	memcpy(&base, e->head, sizeof(base));
+	if (e->key.number == UVM_FREE) {
+		freed = find(o, OBJECT_RANGE, e->key.pid, 0, base);
+		if (freed)
+			freed->live = false;
+		return 0;
+	}
+	if (e->key.number != UVM_MAP_EXTERNAL && e->key.number != UVM_CREATE_EXTERNAL_RANGE)
+		return 0;
+	made.live = true;
+	made.name = base;
+	made.length_bytes = e->length_bytes;
+	made.has_length = e->length_bytes != 0;
+	return add(o, &made);
+}
+
+static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)
+{
+	struct gpu_object made = {.key = e->key,
+				  .kind = OBJECT_MAPPING,
+				  .pid = e->key.pid,
+				  .name = e->arg,
+				  .length_bytes = e->length_bytes,
+				  .has_length = true,
+				  .live = true};
+	struct gpu_object *gone;
+
+	if (e->key.kind == GPU_MMAP)
+		return add(o, &made);
+	gone = find(o, OBJECT_MAPPING, e->key.pid, 0, e->arg);
+	if (gone)
+		gone->live = false;
+	return 0;
+}
+
+int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e)
+{
+	if (gpu_key_failed(&e->key))
+		return 0;
+	if (e->key.kind == GPU_MMAP || e->key.kind == GPU_MUNMAP)
+		return mapping_event(o, e);
+	/* Without its status nobody knows whether it was done. */
+	if (e->key.kind != GPU_IOCTL || !(e->key.flags & GPU_HAS_STATUS))
+		return 0;
+	return e->key.class == GPU_CLASS_RM ? rm_event(o, e) : uvm_event(o, e);
+}
+
+bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object,
+		       uint32_t *ret)
+{
+	const struct gpu_object *one = find(o, OBJECT_HANDLE, pid, client, object);
+
+	if (!one || !(one->key.flags & GPU_HAS_SELECTOR))
+		return false;
+	*ret = one->key.selector;
+	return true;
+}
+
+/* --- --leaks ---------------------------------------------------------------------------------- */
+
+struct leak {
+	const char *what, *who;
+	uint64_t count, bytes;
+	bool has_bytes;
+};
+typedef ARRAY(struct leak) leak_list;
+
+static int more_first(const void *a, const void *b)
+{
+	const struct leak *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return (x->bytes < y->bytes) - (x->bytes > y->bytes);
+	return (x->count < y->count) - (x->count > y->count);
+}
+
+static int add_leak(const struct gpu_run *run, const struct gpu_object *one, struct result *r,
+		    leak_list *ret)
+{
+	CLEANUP(strbuf_release) struct strbuf what = {0}, who = {0};
+	size_t k = 0;
+
+	gpu_put_call(&run->version, &one->key, &what);
+	strbuf_printf(&who, "%u ", one->pid);
+	strbuf_add(&who, one->key.comm, strnlen(one->key.comm, sizeof(one->key.comm)));
+	while (k < ret->n && (!str_eq(ret->v[k].what, strbuf_str(&what)) ||
+			      !str_eq(ret->v[k].who, strbuf_str(&who))))
+		k++;
+	if (k == ret->n &&
+	    array_push(ret, (struct leak){result_text(r, "%s", strbuf_str(&what)),
+					  result_text(r, "%s", strbuf_str(&who)), 0, 0, false}))
+		return -ENOMEM;
+	ret->v[k].count++;
+	ret->v[k].bytes += one->has_length ? one->length_bytes : 0;
+	ret->v[k].has_bytes |= one->has_length;
+	return 0;
+}
+
+int gpu_leaks(const struct gpu_run *run, struct result *r)
+{
+	static const struct column columns[] = {
+		{"call", "made by", CELL_TEXT, COLUMN_CUT},
+		{"process", "process", CELL_TEXT, 0},
+		{"objects", "not freed", CELL_COUNT, 0},
+		{"bytes", "bytes", CELL_BYTES, 0},
+	};
+	const struct gpu_objects *o = run->objects;
+	size_t section = result_section(r, "leaks", "", columns, ARRAY_SIZE(columns)), n = 0;
+	leak_list leaks = {0};
+	int err = 0;
+
+	for (size_t i = 0; i < o->all.n && !err; i++) {
+		if (!o->all.v[i].live)
+			continue;
+		n++;
+		err = add_leak(run, &o->all.v[i], r, &leaks);
+	}
+	if (leaks.n)
+		qsort(leaks.v, leaks.n, sizeof(*leaks.v), more_first);
+	result_fact(r, "allocated", "allocated", cell_u64(CELL_COUNT, o->all.n));
+	result_fact(r, "not_freed", "not freed", cell_u64(CELL_COUNT, n));
+	if (o->dropped)
+		result_note(r, "%llu more objects found no room here",
+			    (unsigned long long)o->dropped);
+	for (size_t i = 0; i < leaks.n; i++)
+		result_row(r, section,
+			   (const struct cell[]){
+				   cell_text(r, leaks.v[i].what),
+				   cell_text(r, leaks.v[i].who),
+				   cell_u64(CELL_COUNT, leaks.v[i].count),
+				   leaks.v[i].has_bytes
+					   ? cell_u64(CELL_BYTES, leaks.v[i].bytes)
+					   : cell_null(r, "the call does not say how many"),
+			   });
+	array_release(&leaks);
+	return err ? err : r->failed ? -ENOMEM : 0;
+}

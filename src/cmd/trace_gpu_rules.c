@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What GPU calls mean. */
+#include "trace_gpu.h"
+
+#include <inspect/command.h>
+#include <math.h>
+
+static const struct finding_rule gpu_rules[] = {
+	{
+		.name = "gpu-driver-lock",
+		.tests = {{"crowded-ratio", ABOVE, 1.8,
+			   "calls take %.1f times as long beside another thread's"},
+			  {"crowded-calls", ABOVE, 50, NULL}},
+		.means = "the driver takes calls one after the other: threads queue behind each "
+			 "other",
+		.next = "inspect trace --gpu -c --by thread,call {target}",
+		.source = "the driver has one API lock for most of its calls",
+	},
+	{
+		.name = "gpu-failing-calls",
+		.tests = {{"failing-per-second", ABOVE, 10, "%.0f times a second"},
+			  {"failing-calls", ABOVE, 20, NULL}},
+		.means = "the same call fails again and again",
+		.next = "inspect trace --gpu --failed {target}",
+		.source = "a driver call costs 5 to 500 µs, failed or not",
+	},
+	{
+		.name = "gpu-memory-calls",
+		.tests = {{"memory-per-second", ABOVE, 10, "%.0f a second"},
+			  {"memory-wall-percent", ABOVE, 1, "%.1f %% of one thread's time"},
+			  {"memory-calls", ABOVE, 20, NULL}},
+		.means = "GPU memory is allocated, freed or mapped while serving",
+		.next = "inspect trace --gpu -c --by group,thread {target}",
+		.source = "a caching allocator makes no calls once it is warm",
+	},
+	{
+		.name = "gpu-open-slow",
+		.tests = {{"open-ms", ABOVE, 100, "%.0f ms"}},
+		.means = "the driver initializes the GPU at each first open: no persistence daemon",
+		.next = "nvidia-smi -pm 1",
+		.source = "NVIDIA's Driver Persistence documentation",
+	},
+	{
+		.name = "gpu-slow-tail",
+		.tests = {{"tail-ratio", ABOVE, 10, "its p99 is %.0f times its median"},
+			  {"tail-p99-ms", ABOVE, 5, "%.1f ms"}},
+		.means = "a few calls take far longer than most",
+		.next = "inspect trace --gpu --min-latency 5ms {target}",
+		.source = "calls of the same kind do the same work",
+	},
+	{
+		.name = "gpu-pollers",
+		.tests = {{"queries-per-second", ABOVE, 20, "%.0f queries a second"},
+			  {"queries-wall-percent", ABOVE, 1, "%.1f %% of one thread's time"}},
+		.means = "something asks the driver for its state all the time (NVML), and each "
+			 "query may hold up the others",
+		.next = "inspect trace --gpu -c --by group,comm -a -d 10",
+		.source = "a monitor asks some 10 values a second",
+	},
+	{
+		.name = "gpu-sync",
+		.tests = {{"sync-wall-percent", ABOVE, 50, "%.0f %% of one thread's time"}},
+		.means = "a thread sleeps until the GPU is done",
+		.next = "inspect use {target}",
+		.source = "half of a thread's time",
+	},
+};
+
+/* What the rules' tests are of. */
+struct gpu_numbers {
+	struct {
+		const char *name;
+		double value;
+		const char *subject; /* which call; NULL: none */
+	} v[24];
+	size_t n;
+};
+
+static void put(struct gpu_numbers *numbers, const char *name, double value, const char *subject)
+{
+	if (numbers->n == ARRAY_SIZE(numbers->v))
+		return;
+	numbers->v[numbers->n].name = name;
+	numbers->v[numbers->n].value = value;
+	numbers->v[numbers->n++].subject = subject;
+}
+
+static double number(void *ctx, const char *name)
+{
+	const struct gpu_numbers *numbers = ctx;
+
+	for (size_t i = 0; i < numbers->n; i++)
+		if (str_eq(numbers->v[i].name, name))
+			return numbers->v[i].value;
+	return NAN;
+}
+
+static bool has_command(const char *line)
+{
+	char name[32] = "";
+
+	return !str_starts(line, "inspect") ||
+	       (sscanf(line, "inspect %31s", name) == 1 && command_find(name));
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
+
+static void add_groups(const gpu_lines *groups, double seconds, struct gpu_numbers *numbers)
+{
+	static const struct {
+		const char *group, *calls, *rate, *percent;
+	} wanted[] = {
+		{"memory", "memory-calls", "memory-per-second", "memory-wall-percent"},
+		{"queries", "queries", "queries-per-second", "queries-wall-percent"},
+		{"sync", "syncs", "syncs-per-second", "sync-wall-percent"},
+	};
+
+	for (size_t i = 0; i < groups->n; i++) {
+		const struct gpu_line *l = &groups->v[i];
+
+		for (size_t k = 0; k < ARRAY_SIZE(wanted); k++) {
+			if (!str_eq(l->part[GPU_PART_GROUP], wanted[k].group))
+				continue;
+			put(numbers, wanted[k].calls, (double)l->calls, NULL);
+			put(numbers, wanted[k].rate, (double)l->calls / seconds, NULL);
+			put(numbers, wanted[k].percent,
+			    (double)(l->h.sum + l->open_ns) / 1e7 / seconds, NULL);
+		}
+	}
+}
+
+/* The call that a test speaks of is the one with the greatest value. */
+static void add_calls(const gpu_lines *calls, struct gpu_numbers *numbers)
+{
+	enum { ENOUGH = 100, FEW = 20 };
+	const struct gpu_line *tail = NULL, *crowded = NULL;
+	double tail_ratio = 0, crowded_ratio = 0;
+
+	for (size_t i = 0; i < calls->n; i++) {
+		const struct gpu_line *l = &calls->v[i];
+		double median = (double)histogram_percentile(&l->h, 50);
+		double p99 = (double)histogram_percentile(&l->h, 99), alone, beside;
+		uint64_t n_alone = l->calls - l->crowded_calls;
+
+		if (str_eq(l->part[GPU_PART_CALL], "open"))
+			put(numbers, "open-ms", (double)l->h.max / NSEC_PER_MSEC, "open");
+		if (l->calls >= ENOUGH && median > 0 && p99 / median > tail_ratio &&
+		    !str_eq(l->part[GPU_PART_CALL], "poll") &&
+		    !str_eq(l->part[GPU_PART_CALL], "epoll_wait")) {
+			tail_ratio = p99 / median;
+			tail = l;
+		}
+		if (l->crowded_calls <= FEW || n_alone <= FEW || l->h.sum <= l->crowded_ns)
+			continue;
+		alone = (double)(l->h.sum - l->crowded_ns) / (double)n_alone;
+		beside = (double)l->crowded_ns / (double)l->crowded_calls;
+		if (beside / alone > crowded_ratio) {
+			crowded_ratio = beside / alone;
+			crowded = l;
+		}
+	}
+	if (tail) {
+		put(numbers, "tail-ratio", tail_ratio, tail->part[GPU_PART_CALL]);
+		put(numbers, "tail-p99-ms",
+		    (double)histogram_percentile(&tail->h, 99) / NSEC_PER_MSEC, NULL);
+	}
+	if (crowded) {
+		put(numbers, "crowded-ratio", crowded_ratio, crowded->part[GPU_PART_CALL]);
+		put(numbers, "crowded-calls", (double)crowded->crowded_calls, NULL);
+	}
+}
+
+static void add_failures(const struct gpu_run *run, double seconds, struct result *r,
+			 struct gpu_numbers *numbers)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	const struct gpu_count *most = NULL;
+	CLEANUP(strbuf_release) struct strbuf call = {0};
+
+	for (size_t i = 0; i < t->rows.n; i++)
+		if (gpu_key_failed(&t->rows.v[i].key) &&
+		    (!most || t->rows.v[i].calls > most->calls))
+			most = &t->rows.v[i];
+	if (!most)
+		return;
+	put(numbers, "failing-calls", (double)most->calls, NULL);
+	gpu_put_call(&run->version, &most->key, &call);
+	put(numbers, "failing-per-second", (double)most->calls / seconds,
+	    result_text(r, "%s = %s", strbuf_str(&call), gpu_error_text(run, &most->key, r)));
+}
+
+static int fill(const struct gpu_run *run, struct result *r, struct gpu_numbers *numbers)
+{
+	double seconds = (double)run->tracing.table.elapsed_ns / NSEC_PER_SEC;
+	gpu_lines groups = {0}, calls = {0};
+	int err;
+
+	if (seconds <= 0)
+		return 0;
+	err = gpu_lines_of(run, 1u << GPU_PART_GROUP, r, &groups);
+	if (!err)
+		err = gpu_lines_of(run, 1u << GPU_PART_CALL, r, &calls);
+	if (!err) {
+		add_groups(&groups, seconds, numbers);
+		add_calls(&calls, numbers);
+		add_failures(run, seconds, r, numbers);
+	}
+	array_release(&groups);
+	array_release(&calls);
+	return err;
+}
+
+int gpu_findings(const struct gpu_run *run, struct result *r)
+{
+	struct gpu_numbers numbers = {0};
+	findings f = {0};
+	int err = fill(run, r, &numbers);
+
+	if (!err)
+		err = findings_evaluate(gpu_rules, ARRAY_SIZE(gpu_rules), number, &numbers,
+					strbuf_str(&run->target_text), has_command, r, &f);
+	for (size_t i = 0; i < f.n && !err; i++)
+		for (size_t k = 0; k < numbers.n; k++)
+			if (numbers.v[k].subject &&
+			    str_eq(numbers.v[k].name, f.v[i].rule->tests[0].value))
+				f.v[i].evidence = result_text(r, "%s: %s", numbers.v[k].subject,
+							      f.v[i].evidence);
+	if (!err)
+		findings_head(r, &f);
+	array_release(&f);
+	return err;
+}

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A line for each call of a GPU's driver. */
+#include "trace_gpu.h"
+
+#include <inspect/clock.h>
+#include <inspect/json_out.h>
+#include <inspect/syscalls.h>
+#include <inspect/term.h>
+
+/* What the line says between the call's name and its result. */
+static void put_fields(const struct gpu_run *run, const struct gpu_event *e, struct strbuf *out)
+{
+	struct gpu_fields f;
+	uint32_t class;
+
+	gpu_fields_read(&e->key, e->head, e->n_head, &f);
+	if (e->key.kind == GPU_IOCTL && e->key.class == GPU_CLASS_RM &&
+	    e->key.number == GPU_RM_FREE && f.have & GPU_OBJECT &&
+	    gpu_objects_class(run->objects, e->key.pid, f.client, f.object, &class)) {
+		strbuf_putc(out, ' ');
+		if (!gpu_put_class(&run->version, class, out))
+			strbuf_printf(out, "0x%x unknown", class);
+	}
+	if (f.have & GPU_CLIENT)
+		strbuf_printf(out, " client=0x%x", f.client);
+	if (f.have & GPU_PARENT)
+		strbuf_printf(out, " parent=0x%x", f.parent);
+	if (f.have & GPU_OBJECT)
+		strbuf_printf(out, " object=0x%x", f.object);
+	if (f.have & GPU_LENGTH)
+		strbuf_printf(out, " bytes=%llu", (unsigned long long)f.length_bytes);
+	else if (e->length_bytes)
+		strbuf_printf(out, " bytes=%llu", (unsigned long long)e->length_bytes);
+}
+
+static void put_result(const struct gpu_run *run, const struct gpu_event *e, struct strbuf *out)
+{
+	const char *name;
+
+	if (e->key.flags & GPU_FAILED) {
+		name = errno_name((int)e->key.status);
+		strbuf_printf(out, "-1 %s", name ? name : "errno");
+		if (!name)
+			strbuf_printf(out, " %u", e->key.status);
+	} else if (e->key.flags & GPU_HAS_STATUS) {
+		gpu_put_status(&run->version, e->key.status, out);
+	} else if (e->key.kind == GPU_MMAP) {
+		strbuf_printf(out, "0x%llx", (unsigned long long)e->result);
+	} else {
+		strbuf_printf(out, "%lld", (long long)e->result);
+		if (e->key.kind == GPU_IOCTL && e->key.class != GPU_CLASS_OTHER &&
+		    e->key.flags & (GPU_NO_LAYOUT | GPU_UNREADABLE))
+			strbuf_puts(out, " status unknown");
+	}
+}
+
+static int print_line(const struct gpu_run *run, const struct gpu_event *e)
+{
+	CLEANUP(strbuf_release) struct strbuf line = {0};
+
+	if (run->v->relative)
+		strbuf_printf(&line, "%.6f ",
+			      ((double)e->start_ns - (double)run->tracing.start_ns) / NSEC_PER_SEC);
+	strbuf_printf(&line, "[%u ", e->key.tid);
+	term_escape(&line, e->key.comm, strnlen(e->key.comm, sizeof(e->key.comm)));
+	strbuf_puts(&line, "] ");
+	{
+		CLEANUP(strbuf_release) struct strbuf device = {0};
+
+		gpu_device_put(&run->devices, &e->key, &device);
+		term_escape(&line, strbuf_str(&device), device.n);
+	}
+	strbuf_putc(&line, ' ');
+	gpu_put_call(&run->version, &e->key, &line);
+	put_fields(run, e, &line);
+	strbuf_puts(&line, " = ");
+	put_result(run, e, &line);
+	strbuf_printf(&line, " <%.6f>\n", (double)e->duration_ns / NSEC_PER_SEC);
+	if (line.failed)
+		return -ENOMEM;
+	if (fwrite(line.v, 1, line.n, stdout) == line.n)
+		return 0;
+	return errno == EPIPE ? -ECANCELED : -EIO;
+}
+
+static void put_text(struct json_out *j, const char *key, const struct strbuf *text)
+{
+	json_key(j, key);
+	json_string_n(j, strbuf_str(text), text->n);
+}
+
+static void put_number(struct json_out *j, const char *key, uint64_t v)
+{
+	json_key(j, key);
+	json_u64(j, v);
+}
+
+static int print_json(const struct gpu_run *run, const struct gpu_event *e)
+{
+	CLEANUP(strbuf_release)
+	struct strbuf call = {0}, device = {0}, fields = {0}, result = {0};
+	struct json_out j;
+
+	gpu_put_call(&run->version, &e->key, &call);
+	gpu_device_put(&run->devices, &e->key, &device);
+	put_fields(run, e, &fields);
+	put_result(run, e, &result);
+	json_init(&j, stdout, true);
+	json_object(&j);
+	put_number(&j, "start_ns", e->start_ns);
+	put_number(&j, "pid", e->key.pid);
+	put_number(&j, "tid", e->key.tid);
+	json_key(&j, "comm");
+	json_string_n(&j, e->key.comm, strnlen(e->key.comm, sizeof(e->key.comm)));
+	put_text(&j, "device", &device);
+	put_text(&j, "call", &call);
+	put_text(&j, "fields", &fields);
+	put_text(&j, "result", &result);
+	json_key(&j, "failed");
+	json_bool(&j, gpu_key_failed(&e->key));
+	put_number(&j, "bytes", e->length_bytes);
+	put_number(&j, "duration_ns", e->duration_ns);
+	put_number(&j, "lost_before", e->lost_before);
+	json_end_object(&j);
+	return json_finish(&j);
+}
+
+static bool is_wanted(const struct trace_values *v, const struct gpu_event *e)
+{
+	return e->duration_ns >= v->min_latency_ns && (!v->failed || gpu_key_failed(&e->key));
+}
+
+int gpu_stream_event(void *ctx, const struct gpu_event *e)
+{
+	struct gpu_run *run = ctx;
+	int err = 0;
+
+	if (is_wanted(run->v, e))
+		err = run->v->common.json ? print_json(run, e) : print_line(run, e);
+	return err ? err : gpu_objects_event(run->objects, e);
+}
+
+int gpu_stream_idle(void *ctx UNUSED)
+{
+	if (!fflush(stdout))
+		return 0;
+	return errno == EPIPE ? -ECANCELED : -errno;
+}
+
+/* Calls that have not ended, and what was lost. */
+int gpu_stream_end(const struct gpu_run *run)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	uint64_t calls = 0;
+	char elapsed[32];
+
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct gpu_count *row = &t->rows.v[i];
+		CLEANUP(strbuf_release) struct strbuf line = {0};
+
+		calls += row->calls;
+		if (!row->in_flight || run->v->common.json)
+			continue;
+		strbuf_printf(&line, "[%u ", row->key.tid);
+		term_escape(&line, row->key.comm, strnlen(row->key.comm, sizeof(row->key.comm)));
+		strbuf_puts(&line, "] ");
+		gpu_put_call(&run->version, &row->key, &line);
+		printf("%s = not ended <%.6f>\n", strbuf_str(&line),
+		       (double)row->open_ns / NSEC_PER_SEC);
+	}
+	fflush(stdout);
+	if (run->v->common.quiet)
+		return 0;
+	fprintf(stderr,
+		"# %llu GPU calls in %s · lost %llu · launches need no system call: "
+		"--cuda\n",
+		(unsigned long long)calls, duration_format(t->elapsed_ns, elapsed, sizeof(elapsed)),
+		(unsigned long long)(t->losses.events + t->losses.threads_dropped));
+	for (size_t i = 0; i < run->notes.n; i++)
+		fprintf(stderr, "# note: %s\n", run->notes.v[i]);
+	return 0;
+}

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* -c --by stack: a row for each call from each stack, a recording whose weight is time in calls. */
+#include "trace.h"
+
+#include "measure.h"
+#include "offcpu_view.h"
+#include "output_file.h"
+#include "print_result.h"
+#include "quality.h"
+#include "target_text.h"
+
+#include <inspect/render.h>
+
+enum { ROWS_SHOWN = 25, STACKS_SHOWN = 3 };
+
+bool trace_is_by_stack(const struct trace_values *v)
+{
+	return v->by && (str_eq(v->by, "stack") || str_eq(v->by, "syscall,stack") ||
+			 str_eq(v->by, "stack,syscall"));
+}
+
+/* --- the table -------------------------------------------------------------------------------- */
+
+static const struct column row_columns[] = {
+	{"row", "#", CELL_COUNT, 0},
+	{"syscall", "syscall", CELL_TEXT, 0},
+	{"calls", "calls", CELL_COUNT, 0},
+	{"total_ns", "total", CELL_NS, 0},
+	{"avg_ns", "avg", CELL_NS, COLUMN_DATA_ONLY},
+	{"p50_ns", "p50", CELL_NS, COLUMN_DATA_ONLY},
+	{"p99_ns", "p99", CELL_NS, 0},
+	{"max_ns", "max", CELL_NS, 0},
+	{"wall_percent", "wall", CELL_PERCENT, 0},
+	{"in_flight", "now", CELL_COUNT, 0},
+	{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY},
+	{"threads", "", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY},
+	{"caller", "called by", CELL_TEXT, COLUMN_CUT},
+};
+
+/* Of calls that have ended: what is open at the end is in no count of calls. */
+static uint64_t calls_of(const struct wait_site *s)
+{
+	return s->count - s->n_open;
+}
+
+static bool waits_by_design(const struct waits *w, const struct wait_site *s)
+{
+	return w->labels.v[s->label].idle;
+}
+
+static uint64_t sort_value(const struct wait_site *s, unsigned sort)
+{
+	return sort == TRACE_SORT_CALLS ? calls_of(s) : s->wait_ns;
+}
+
+struct ranked_site {
+	const struct wait_site *site;
+	uint64_t value;
+	bool waits;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked_site *x = a, *y = b;
+
+	if (x->waits != y->waits)
+		return x->waits ? 1 : -1;
+	if (x->value != y->value)
+		return x->value < y->value ? 1 : -1;
+	return (x->site > y->site) - (x->site < y->site);
+}
+
+/* The innermost function outside of libc and the kernel; otherwise the innermost one. */
+static const char *caller_of(const struct profile *p, const struct wait_site *s,
+			     struct symbol_path *path)
+{
+	const struct profile_row row = {.stack = s->stack};
+	const char *innermost = "[unknown]";
+	bool found = false;
+
+	if (s->stack == UINT32_MAX || profile_row_path(p, &row, path))
+		return innermost;
+	for (size_t i = path->at.n; i > 0; i--) {
+		const struct symbol *symbol = &p->symbols.v[path->at.v[i - 1].symbol];
+
+		if (symbol->kind == FRAME_KERNEL)
+			continue;
+		if (!found)
+			innermost = intern_str(&p->strings, symbol->name);
+		found = true;
+		if (!str_starts(intern_str(&p->strings, symbol->module), "libc.") &&
+		    !str_starts(intern_str(&p->strings, symbol->module), "libc-"))
+			return intern_str(&p->strings, symbol->name);
+	}
+	return innermost;
+}
+
+static void put_row(struct result *r, size_t section, const struct offcpu_view *view,
+		    const struct wait_site *s, size_t number, uint64_t threads_ns,
+		    struct symbol_path *path)
+{
+	const struct waits *w = view->waits;
+	const char *none = "no call has ended";
+	uint64_t calls = calls_of(s), ended_ns = s->wait_ns - s->open_ns;
+	const struct cell cells[] = {
+		cell_u64(CELL_COUNT, number),
+		cell_text(r, w->labels.v[s->label].text),
+		cell_u64(CELL_COUNT, calls),
+		cell_u64(CELL_NS, s->wait_ns),
+		calls ? cell_u64(CELL_NS, ended_ns / calls) : cell_null(r, none),
+		cell_u64(CELL_NS, wait_site_percentile(s, 50)),
+		cell_u64(CELL_NS, wait_site_percentile(s, 99)),
+		cell_u64(CELL_NS, s->max_ns),
+		cell_double(CELL_PERCENT,
+			    threads_ns ? 100.0 * (double)s->wait_ns / (double)threads_ns : 0),
+		cell_u64(CELL_COUNT, s->n_open),
+		cell_u64(CELL_NS, s->open_ns),
+		cell_u64(CELL_COUNT, s->n_threads),
+		cell_u64(CELL_COUNT, s->pid),
+		cell_bool(waits_by_design(w, s)),
+		cell_text(r, caller_of(view->recording->profile, s, path)),
+	};
+
+	_Static_assert(ARRAY_SIZE(cells) == ARRAY_SIZE(row_columns), "a cell for each column");
+	result_row(r, section, cells);
+}
+
+static uint64_t threads_ns_of(const struct waits *w)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = 0; i < w->threads.n; i++)
+		ns += w->threads.v[i].totals.end_ns - w->threads.v[i].totals.start_ns;
+	return ns;
+}
+
+/* Those that wait by design come last, as a section of their own. */
+static int add_rows(struct result *r, const struct trace_values *v, const struct offcpu_view *view)
+{
+	const struct waits *w = view->waits;
+	CLEANUP(freep) struct ranked_site *order = calloc(w->sites.n + 1, sizeof(*order));
+	struct symbol_path path = {0};
+	uint64_t threads_ns = threads_ns_of(w);
+	size_t section = 0;
+	int err = order ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < w->sites.n && order; i++)
+		order[i] = (struct ranked_site){&w->sites.v[i], sort_value(&w->sites.v[i], v->sort),
+						waits_by_design(w, &w->sites.v[i])};
+	if (order && w->sites.n)
+		qsort(order, w->sites.n, sizeof(*order), by_rank);
+	for (size_t i = 0; i < w->sites.n && !err && !r->failed; i++) {
+		if (!i || order[i].waits != order[i - 1].waits) {
+			section =
+				result_section(r, "rows", order[i].waits ? "waiting by design" : "",
+					       row_columns, ARRAY_SIZE(row_columns));
+			if (r->failed)
+				break;
+			r->sections.v[section].limit = v->top ? v->top : ROWS_SHOWN;
+			r->sections.v[section].more = "--all";
+		}
+		put_row(r, section, view, order[i].site, i + 1, threads_ns, &path);
+	}
+	for (size_t i = 0; i < w->sites.n && i < view->stacks && !err; i++)
+		err = offcpu_put_stack(r, view, order[i].site, i + 1, &path);
+	array_release(&path.at);
+	return r->failed ? -ENOMEM : err;
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
+
+static bool wants_data(const struct trace_values *v)
+{
+	return v->common.json || v->common.csv || v->common.markdown;
+}
+
+static void put_facts(struct result *r, const struct recording *rec, const char *target)
+{
+	const struct waits *w = rec->waits;
+	uint64_t calls = 0;
+
+	for (size_t i = 0; i < w->sites.n; i++)
+		calls += calls_of(&w->sites.v[i]);
+	result_fact(r, "target", "target", cell_text(r, target));
+	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, w->end_ns - w->start_ns));
+	result_fact(r, "threads", "", cell_u64(CELL_COUNT, w->threads.n));
+	result_fact(r, "threads_ns", "", cell_u64(CELL_NS, threads_ns_of(w)));
+	result_fact(r, "calls", "calls", cell_u64(CELL_COUNT, calls));
+	quality_facts(r, rec->profile);
+	for (size_t i = 0; i < rec->profile->notes.n; i++)
+		result_note(r, "%s", rec->profile->notes.v[i]);
+}
+
+static int print(const struct trace_values *v, const struct recording *rec, const char *target,
+		 struct diag *d)
+{
+	CLEANUP(result_release) struct result r;
+	const struct offcpu_view view = {
+		.recording = rec,
+		.waits = rec->waits,
+		.stacks = wants_data(v) || v->all_rows ? UINT64_MAX : STACKS_SHOWN,
+		.all = v->all_rows || wants_data(v),
+	};
+	int err;
+
+	result_init(&r, "inspect.trace-stacks/1");
+	put_facts(&r, rec, target);
+	err = add_rows(&r, v, &view);
+	return err ? diag_errno(d, err, "trace") : print_result(&r, &v->common, v->all_rows, d);
+}
+
+static int draw(const char *path, const struct profile *p, struct diag *d)
+{
+	struct flame_options fo = {.title = "Time in system calls", .event = -1};
+	struct output_file f;
+	int err = output_file_open(&f, path, d);
+
+	return err ? err : output_file_close(&f, flame_svg(p, &fo, f.out), d);
+}
+
+static int check(const struct trace_values *v, struct diag *d)
+{
+	int err = options_conflict("--by stack", true, "--hist", v->hist, d);
+
+	if (!err)
+		err = options_conflict("--by stack", true, "-I", v->interval_ns != 0, d);
+	if (!err && v->sort > TRACE_SORT_CALLS)
+		err = diag_set(d, -EINVAL, "--by stack: --sort total or calls");
+	if (!err && v->output && output_is_stdout(v->output))
+		err = diag_set(d, -EINVAL, "-o writes a file beside the table: stdout is its");
+	if (!err && v->flame && output_is_stdout(v->flame))
+		err = diag_set(d, -EINVAL, "--flame writes a file beside the table: stdout is its");
+	return !err && v->flame ? output_file_check(v->flame, NULL, 0, d) : err;
+}
+
+static int record(const struct trace_values *v, struct measure *m, const char *target,
+		  int *exit_code, struct diag *d)
+{
+	CLEANUP(recording_release) struct recording rec = {0};
+	int err = recording_run(&m->config, &rec, d);
+
+	if (err) {
+		if (rec.child.exec_failed)
+			*exit_code = child_exit_code(&rec.child);
+		return err;
+	}
+	if (v->flame)
+		err = draw(v->flame, rec.profile, d);
+	if (!err)
+		err = print(v, &rec, target, d);
+	if (!err && rec.child.pid && !m->target.cmd_times_only && !rec.ended_by_duration)
+		*exit_code = child_exit_code(&rec.child);
+	return err;
+}
+
+int trace_stacks(const struct trace_values *v, const struct operands *operands, int argc,
+		 char **argv, int *exit_code, struct diag *d)
+{
+	CLEANUP(freep) char *line = command_line_of(argc, argv);
+	CLEANUP(strbuf_release) struct strbuf target = {0};
+	CLEANUP(measure_release) struct measure m = {.target = {.cgroup_fd = -1}};
+	const struct measure_options options = {
+		.target = v->target,
+		.duration = v->duration,
+		.sampling = {.events = "cpu-clock", .call_graph = CALL_GRAPH_AUTO},
+	};
+	struct waits_config calls = {.calls = true};
+	struct syscall_set only = {0};
+	int err = check(v, d);
+
+	if (!err && v->filter)
+		err = trace_parse_filter(v->filter, &only, d);
+	if (!err)
+		err = measure_prepare(&m, "trace", &options, operands, d);
+	if (err)
+		return err;
+	calls.only = v->filter ? &only : NULL;
+	m.config.waits = &calls;
+	m.config.output = v->output;
+	m.config.command_line = line;
+	m.config.stdout_taken = wants_data(v);
+	target_text_put(&v->target, v->duration.duration_ns, operands, &m.target, &target);
+	return record(v, &m, strbuf_str(&target), exit_code, d);
+}

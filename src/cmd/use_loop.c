@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Reading, waiting, printing: once, again and again, or in place with keys. */
+#include "output_file.h"
+#include "print_result.h"
+#include "use.h"
+
+#include <inspect/clock.h>
+#include <inspect/render.h>
+#include <inspect/term.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+
+#define TICK_NS (100 * NSEC_PER_MSEC)
+
+enum { BRIEF_COLUMNS = 100 }; /* below them a cell says one thing */
+
+struct screen {
+	struct use_loop *l;
+	struct use_report report; /* the last one */
+	bool has_report;
+	bool in_place; /* a terminal, with keys */
+	bool paused, ended;
+	enum use_sort sort;
+	int signal_fd;
+	struct termios before;
+	struct diag *d;
+};
+
+/* --- the terminal ----------------------------------------------------------------------------- */
+
+static int open_signals(void)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL))
+		return -1;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd;
+}
+
+static void enter(struct screen *s)
+{
+	struct termios raw;
+
+	s->signal_fd = open_signals();
+	s->in_place = s->l->v->watch && !s->l->v->common.json && !s->l->v->common.csv &&
+		      isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
+		      !tcgetattr(STDIN_FILENO, &s->before);
+	if (!s->in_place)
+		return;
+	raw = s->before;
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	fputs("\033[2J\033[?25l", stdout);
+}
+
+static void leave(struct screen *s)
+{
+	closep(&s->signal_fd);
+	if (s->has_report)
+		use_report_release(&s->report);
+	if (!s->in_place)
+		return;
+	tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
+	fputs("\033[?25h\n", stdout);
+}
+
+/* --- output ----------------------------------------------------------------------------------- */
+
+/* Over what is there, line by line, so that nothing flickers. */
+static int draw_in_place(const struct screen *s, const struct result *r)
+{
+	static const char *const sorts[USE_SORTS] = {"worst first", "utilisation", "name"};
+	struct table_options o = {.width = term_width(STDOUT_FILENO),
+				  .height = term_height(STDOUT_FILENO),
+				  .color = term_use_color(s->l->v->common.color, STDOUT_FILENO),
+				  .ascii = !term_is_utf8()};
+	CLEANUP(freep) char *text = NULL;
+	size_t size = 0;
+	FILE *memory = open_memstream(&text, &size);
+	int err;
+
+	if (!memory)
+		return -ENOMEM;
+	err = result_table(r, &o, memory);
+	if (fclose(memory) || err)
+		return err ? err : -ENOMEM;
+	fputs("\033[H", stdout);
+	for (const char *at = text; *at;) {
+		int n = (int)strcspn(at, "\n");
+
+		printf("%.*s\033[K\n", n, at);
+		at += n + (at[n] == '\n');
+	}
+	printf("%s: q quit, p %s, s sort (%s)\033[K\033[J", s->paused ? "paused" : "keys",
+	       s->paused ? "go on" : "pause", sorts[s->sort]);
+	return fflush(stdout) ? -EIO : 0;
+}
+
+static int print_report(struct screen *s, const struct result *r)
+{
+	const struct use_values *v = s->l->v;
+
+	if (s->in_place)
+		return draw_in_place(s, r);
+	if (v->watch && v->common.json) {
+		int err = result_json_line(r, stdout);
+
+		return err || fflush(stdout) ? -EIO : 0;
+	}
+	if (v->watch && !v->common.csv && s->l->worst != USE_NO_DATA)
+		putchar('\n');
+	return print_result(r, &v->common, v->all, s->d);
+}
+
+static int write_prometheus(const struct screen *s)
+{
+	struct output_file f;
+	int err = output_file_open(&f, s->l->v->prometheus, s->d);
+
+	if (err)
+		return err;
+	return output_file_close(&f, use_write_prometheus(&s->report, f.out), s->d);
+}
+
+/* A report as everything that was asked for. `again`: drawn in another order, not measured. */
+static int show(struct screen *s, bool again)
+{
+	CLEANUP(result_release) struct result r;
+	const struct use_values *v = s->l->v;
+	unsigned width = v->common.json || v->common.csv ? 0 : term_width(STDOUT_FILENO);
+	int err = 0;
+
+	result_init(&r, "inspect.use/1");
+	result_fact(&r, "time_ns", "", cell_u64(CELL_NS, clock_realtime_ns()));
+	use_fill_result(&s->report, v, s->l->subject, width && width < BRIEF_COLUMNS, s->sort, &r);
+	if (s->in_place && r.sections.n) {
+		r.sections.v[0].limit = SIZE_MAX;
+		r.sections.v[0].fits = true;
+	}
+	err = print_report(s, &r);
+	if (!err && s->l->log && !again) {
+		struct use_values all = *v;
+		struct result line;
+
+		/* The same with all rows. */
+		all.common.json = true;
+		result_init(&line, "inspect.use/1");
+		result_fact(&line, "time_ns", "", cell_u64(CELL_NS, clock_realtime_ns()));
+		use_fill_result(&s->report, &all, s->l->subject, false, s->sort, &line);
+		err = result_json_line(&line, s->l->log);
+		result_release(&line);
+		if (err || fflush(s->l->log))
+			err = diag_errno(s->d, -EIO, "cannot write %s", v->log);
+	}
+	if (!err && v->prometheus && !again)
+		err = write_prometheus(s);
+	return err;
+}
+
+/* --- waiting ---------------------------------------------------------------------------------- */
+
+static int take_key(struct screen *s)
+{
+	char key;
+
+	if (read(STDIN_FILENO, &key, 1) != 1 || key == 'q') {
+		s->ended = true;
+		return 0;
+	}
+	if (key == 'p')
+		s->paused = !s->paused;
+	else if (key == 's')
+		s->sort = (s->sort + 1) % USE_SORTS;
+	else
+		return 0;
+	return s->has_report ? show(s, true) : 0;
+}
+
+/* Until the window is over, or a key or a signal ends it. While it is paused there is no end. */
+static int wait_window(struct screen *s)
+{
+	uint64_t end_ns = clock_now_ns() + s->l->v->window_ns;
+
+	while (!s->ended) {
+		uint64_t now_ns = clock_now_ns();
+		struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
+				       {.fd = s->in_place ? STDIN_FILENO : -1, .events = POLLIN}};
+		uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+		int err = 0;
+
+		if (!left_ns && !s->paused)
+			return 0;
+		if (s->paused)
+			left_ns = TICK_NS;
+		/* Rounded up, or the last millisecond would be spent spinning. */
+		if (poll(fds, ARRAY_SIZE(fds),
+			 (int)((MIN(left_ns, TICK_NS) + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC)) < 0 &&
+		    errno != EINTR)
+			return -errno;
+		if (fds[0].revents)
+			s->ended = true;
+		if (fds[1].revents)
+			err = take_key(s);
+		if (err)
+			return err;
+		use_tick(s->l->session);
+	}
+	return 0;
+}
+
+static int take_report(struct screen *s)
+{
+	struct use_report report;
+	int err = use_read(s->l->session);
+
+	if (!err)
+		err = use_rows(s->l->session, &report);
+	if (err)
+		return diag_errno(s->d, err, "cannot read this machine");
+	if (s->has_report)
+		use_report_release(&s->report);
+	s->report = report;
+	s->has_report = true;
+	err = show(s, false);
+	s->l->worst = MAX(s->l->worst, use_worst(&s->report));
+	return err;
+}
+
+int use_loop_run(struct use_loop *l, struct diag *d)
+{
+	struct screen s = {.l = l, .signal_fd = -1, .d = d};
+	unsigned most = l->v->count ? l->v->count : l->v->watch ? UINT32_MAX : 1;
+	int err = use_read(l->session);
+
+	if (err)
+		return diag_errno(d, err, "cannot read this machine");
+	enter(&s);
+	for (unsigned n = 0; n < most && !s.ended && !err; n++) {
+		err = wait_window(&s);
+		/* Once ended, what was measured so far is still told; a watch has told it. */
+		if (!err && (!s.ended || !n))
+			err = take_report(&s);
+	}
+	leave(&s);
+	return err;
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of resources as a result: what a cell says, the header, sources. */
+#include "use.h"
+
+#include <inspect/host.h>
+#include <inspect/term.h>
+#include <math.h>
+
+static const char *const verdict_names[] = {[USE_NO_DATA] = "no data",
+					    [USE_OK] = "ok",
+					    [USE_WARN] = "warn",
+					    [USE_CRITICAL] = "critical"};
+
+const char *use_verdict_name(enum use_verdict v)
+{
+	return verdict_names[v];
+}
+
+enum use_verdict use_worst(const struct use_report *r)
+{
+	enum use_verdict worst = USE_OK;
+
+	for (size_t i = 0; i < r->rows.n; i++)
+		worst = MAX(worst, r->rows.v[i].verdict);
+	return worst;
+}
+
+const char *use_row_name(struct result *r, const struct use_row *row)
+{
+	return row->device[0] ? result_text(r, "%s %s", row->resource, row->device) : row->resource;
+}
+
+/* --- cells ------------------------------------------------------------------------------------ */
+
+/* Formats come from the table of metrics alone. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+static const char *value_text(struct result *r, const struct use_value *v)
+{
+	return v->text ? v->text : result_text(r, use_metrics[v->metric].shown, v->v);
+}
+#pragma GCC diagnostic pop
+
+static bool is_of(const struct use_value *v, enum use_kind kind)
+{
+	return use_metrics[v->metric].kind == kind;
+}
+
+/* What would be shown as 0 is not worth its place; utilisation is. */
+static bool is_shown(const struct use_value *v, enum use_kind kind)
+{
+	if (!is_of(v, kind) || isnan(v->v) || (v->text && !v->text[0]))
+		return false;
+	return kind == USE_UTILISATION || v->v >= 0.005;
+}
+
+/* The next value to show: the worst verdict first, else in order. `done` has a bit for each. */
+static const struct use_value *next_value(const struct use_row *row, enum use_kind kind,
+					  unsigned *done)
+{
+	const struct use_value *best = NULL;
+
+	for (size_t i = 0; i < row->n_values; i++) {
+		const struct use_value *v = &row->values[i];
+
+		if (is_shown(v, kind) && !(*done & 1u << i) &&
+		    (!best || v->verdict > best->verdict))
+			best = v;
+	}
+	if (best)
+		*done |= 1u << (best - row->values);
+	return best;
+}
+
+/* `reasons`: why there is no data belongs into the answer. */
+static struct cell kind_cell(struct result *r, const struct use_row *row, enum use_kind kind,
+			     unsigned most, bool reasons)
+{
+	const struct use_value *v, *lacking = NULL;
+	const char *text = "";
+	unsigned done = 0;
+	bool known = false;
+
+	for (unsigned n = 0; n < most && (v = next_value(row, kind, &done)); n++)
+		text = result_text(r, "%s%s%s", text, *text ? ", " : "", value_text(r, v));
+	for (size_t i = 0; i < row->n_values; i++) {
+		if (!is_of(&row->values[i], kind))
+			continue;
+		if (!isnan(row->values[i].v))
+			known = true;
+		else if (!lacking)
+			lacking = &row->values[i];
+	}
+	if (*text)
+		return cell_text(r, text);
+	if (known)
+		return cell_text(r, "0");
+	if (!lacking)
+		return cell_text(r, "");
+	return reasons ? cell_null(r, lacking->reason ? lacking->reason : "") : cell_text(r, "-");
+}
+
+/* --- the tables ------------------------------------------------------------------------------- */
+
+static const struct column row_columns[] = {
+	{"", "resource", CELL_TEXT, COLUMN_CUT | COLUMN_TABLE_ONLY},
+	{"resource", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"device", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"scope", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"utilisation", "utilisation", CELL_TEXT, 0},
+	{"saturation", "saturation", CELL_TEXT, 0},
+	{"errors", "errors", CELL_TEXT, 0},
+	{"verdict", "verdict", CELL_TEXT, 0},
+};
+
+static const char *shown_name(struct result *r, const struct use_row *row, bool all)
+{
+	const char *name = use_row_name(r, row);
+
+	return row->hidden && !all ? result_text(r, "%s, %u more ok", name, row->hidden) : name;
+}
+
+static void add_row(struct result *r, size_t section, const struct use_row *row,
+		    const struct use_values *v, bool brief)
+{
+	bool reasons = v->all || v->verbose || v->common.json || v->common.csv;
+	unsigned most = brief ? 1 : 3;
+
+	result_row(r, section,
+		   (const struct cell[]){
+			   cell_text(r, shown_name(r, row, v->all)),
+			   cell_text(r, row->resource),
+			   cell_text(r, row->device),
+			   cell_text(r, row->scope),
+			   kind_cell(r, row, USE_UTILISATION, most, reasons),
+			   kind_cell(r, row, USE_SATURATION, most, reasons),
+			   kind_cell(r, row, USE_ERRORS, most, reasons),
+			   cell_text(r, verdict_names[row->verdict]),
+		   });
+}
+
+static const struct column value_columns[] = {
+	{"", "resource", CELL_TEXT, COLUMN_TABLE_ONLY},
+	{"resource", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"device", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"metric", "value of", CELL_TEXT, 0},
+	{"kind", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"value", "is", CELL_NUMBER, 0},
+	{"warn", "warn", CELL_NUMBER, 0},
+	{"critical", "critical", CELL_NUMBER, 0},
+	{"verdict", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"source", "comes from", CELL_TEXT, COLUMN_CUT},
+};
+
+static bool is_listed(const struct use_row *row, const struct use_values *v)
+{
+	return v->common.json || v->common.csv || v->all ||
+	       (!row->detail && row->verdict != USE_NO_DATA);
+}
+
+/* The same for narrow terminals, and where they come from in a table of its own. */
+static const struct column narrow_value_columns[] = {
+	{"", "resource", CELL_TEXT, COLUMN_CUT | COLUMN_TABLE_ONLY},
+	{"resource", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"device", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"metric", "value of", CELL_TEXT, 0},
+	{"kind", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"value", "is", CELL_NUMBER, 0},
+	{"warn", "warn", CELL_NUMBER, 0},
+	{"critical", "critical", CELL_NUMBER, 0},
+	{"verdict", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"source", "", CELL_TEXT, COLUMN_DATA_ONLY},
+};
+_Static_assert(ARRAY_SIZE(value_columns) == ARRAY_SIZE(narrow_value_columns), "of the same cells");
+static const struct column source_columns[] = {
+	{"metric", "value of", CELL_TEXT, 0},
+	{"source", "comes from", CELL_TEXT, COLUMN_CUT},
+};
+
+/* Each once. */
+static void add_sources(struct result *r, const struct use_report *report,
+			const struct use_values *v)
+{
+	size_t section =
+		result_section(r, "sources", "", source_columns, ARRAY_SIZE(source_columns));
+	uint64_t seen[4] = {0};
+
+	for (size_t i = 0; i < report->rows.n; i++)
+		for (size_t k = 0; k < report->rows.v[i].n_values; k++) {
+			const struct use_value *value = &report->rows.v[i].values[k];
+			uint64_t bit = 1ULL << value->metric % 64;
+			const char *source =
+				value->source ? value->source : use_metrics[value->metric].source;
+
+			if (!is_listed(&report->rows.v[i], v) || seen[value->metric / 64] & bit)
+				continue;
+			seen[value->metric / 64] |= bit;
+			result_row(r, section,
+				   (const struct cell[]){
+					   cell_text(r, use_metrics[value->metric].key),
+					   cell_text(r, source),
+				   });
+		}
+}
+
+/* The limits as data: without a reason where there is none. */
+static struct cell limit_cell(double v)
+{
+	return isnan(v) ? (struct cell){.type = CELL_NULL, .text = ""}
+			: cell_double(CELL_NUMBER, v);
+}
+
+static void add_value(struct result *r, size_t section, const struct use_row *row,
+		      const struct use_value *v, const struct use_values *o)
+{
+	static const char *const kinds[] = {"utilisation", "saturation", "errors"};
+	const struct use_metric *m = &use_metrics[v->metric];
+	struct use_limit limit = {m->warn, m->critical};
+	const char *reason = v->reason ? v->reason : "";
+
+	if (o->limits && !isnan(o->limits[v->metric].warn))
+		limit = o->limits[v->metric];
+	result_row(r, section,
+		   (const struct cell[]){
+			   cell_text(r, use_row_name(r, row)),
+			   cell_text(r, row->resource),
+			   cell_text(r, row->device),
+			   cell_text(r, m->key),
+			   cell_text(r, kinds[m->kind]),
+			   isnan(v->v) ? cell_null(r, reason) : cell_double(CELL_NUMBER, v->v),
+			   limit_cell(limit.warn),
+			   limit_cell(limit.critical),
+			   cell_text(r, verdict_names[v->verdict]),
+			   cell_text(r, v->source ? v->source : m->source),
+		   });
+}
+
+static void add_tables(struct result *r, const struct use_report *report,
+		       const struct use_values *v, bool brief)
+{
+	size_t rows, values;
+
+	rows = result_section(r, "resources", "", row_columns, ARRAY_SIZE(row_columns));
+	for (size_t i = 0; i < report->rows.n; i++)
+		if (is_listed(&report->rows.v[i], v))
+			add_row(r, rows, &report->rows.v[i], v, brief);
+	if (!v->verbose && !v->common.json)
+		return;
+	values = result_section(r, "values", "", brief ? narrow_value_columns : value_columns,
+				ARRAY_SIZE(value_columns));
+	for (size_t i = 0; i < report->rows.n; i++)
+		for (size_t k = 0; k < report->rows.v[i].n_values; k++)
+			if (is_listed(&report->rows.v[i], v))
+				add_value(r, values, &report->rows.v[i],
+					  &report->rows.v[i].values[k], v);
+	if (brief)
+		add_sources(r, report, v);
+}
+
+/* --- the header ------------------------------------------------------------------------------- */
+
+static const char *target_line(struct result *r, const struct use_report *report,
+			       const struct use_subject *s)
+{
+	static const struct {
+		const char *key, *shown;
+	} parts[] = {{"process_cpu_percent", "%s"},
+		     {"throttled_percent", "throttled %s"},
+		     {"process_run_delay_percent", "%s"},
+		     {"fds_percent", "fds %s"}};
+	const struct use_row *hottest = use_report_worst(report, "thread_busy_percent");
+	const char *line = s->shown;
+
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+		const struct use_row *row = use_report_worst(report, parts[i].key);
+		const struct use_value *v = row ? use_row_value(row, parts[i].key) : NULL;
+		const char *text = v ? value_text(r, v) : NULL;
+
+		if (!v || (v->v <= 0 && i))
+			continue;
+		/* The word stands in the value's own format already, or before it. */
+		if (str_eq(parts[i].key, "fds_percent"))
+			text = result_text(r, "fds %s", text);
+		line = result_text(r, "%s · %s", line, text);
+	}
+	if (hottest)
+		line = result_text(r, "%s · hottest thread %s %.0f %%", line, hottest->device,
+				   use_row_value(hottest, "thread_busy_percent")->v);
+	return line;
+}
+
+static void add_head(struct result *r, const struct use_report *report, const struct use_subject *s)
+{
+	char name[65] = "";
+
+	gethostname(name, sizeof(name) - 1);
+	result_fact(r, "host", "", cell_text(r, name));
+	result_fact(r, "cpus", "", cell_u64(CELL_COUNT, s->cpus));
+	result_fact(r, "window_ns", "", cell_u64(CELL_NS, (uint64_t)(report->seconds * 1e9)));
+	result_fact(r, "own_cpu_percent", "",
+		    cell_double(CELL_PERCENT, 100 * report->own_cpu_s /
+						      (report->seconds > 0 ? report->seconds : 1)));
+	result_fact(r, "verdict", "", cell_text(r, verdict_names[use_worst(report)]));
+	if (s->target) {
+		result_fact(r, "target", "", cell_text(r, s->shown));
+		result_fact(r, "", "target", cell_text(r, target_line(r, report, s)));
+	} else {
+		result_fact(r, "", "host",
+			    cell_text(r, result_text(r, "%s · %u CPUs · %.1f s", name, s->cpus,
+						     report->seconds)));
+	}
+}
+
+/* What has no rule of its own is told by its row. */
+static void add_worst_row(struct result *r, const struct use_report *report)
+{
+	const struct use_row *row = report->rows.n ? &report->rows.v[0] : NULL;
+	const char *text = "ok: no resource is saturated";
+	unsigned done = 0;
+
+	if (row && row->verdict >= USE_WARN) {
+		const struct use_value *v = NULL;
+
+		for (enum use_kind kind = 0; kind < USE_KINDS && !v; kind++) {
+			done = 0;
+			v = next_value(row, kind, &done);
+			v = v && v->verdict == row->verdict ? v : NULL;
+		}
+		text = result_text(r, "%s: %s%s%s", verdict_names[row->verdict],
+				   use_row_name(r, row), v ? ": " : "", v ? value_text(r, v) : "");
+	}
+	result_fact(r, "", "verdict", cell_text(r, text));
+}
+
+static void add_findings(struct result *r, const struct use_report *report,
+			 const struct use_subject *s)
+{
+	findings f = {0};
+
+	r->failed |= use_findings(report, s, r, &f) != 0;
+	if (!f.n)
+		add_worst_row(r, report);
+	findings_head(r, &f);
+	array_release(&f);
+}
+
+static void add_missing(struct result *r, const struct use_report *report,
+			const struct use_values *v)
+{
+	const char *names = "";
+
+	for (size_t i = 0; i < report->rows.n; i++)
+		if (report->rows.v[i].verdict == USE_NO_DATA && !report->rows.v[i].detail &&
+		    !v->all)
+			names = result_text(r, "%s%s%s", names, *names ? ", " : "",
+					    report->rows.v[i].resource);
+	if (*names)
+		result_fact(r, "", "no data",
+			    cell_text(r, result_text(r, "%s (--all says why)", names)));
+}
+
+static int compare_utilisation(const void *a, const void *b)
+{
+	const struct use_row *rows[] = {a, b};
+	double most[2] = {-1, -1};
+
+	for (size_t k = 0; k < 2; k++)
+		for (size_t i = 0; i < rows[k]->n_values; i++)
+			if (is_of(&rows[k]->values[i], USE_UTILISATION) &&
+			    str_ends(use_metrics[rows[k]->values[i].metric].key, "_percent"))
+				most[k] = fmax(most[k], rows[k]->values[i].v);
+	return (most[0] < most[1]) - (most[0] > most[1]);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	const struct use_row *x = a, *y = b;
+	int by_resource = strcmp(x->resource, y->resource);
+
+	return by_resource ? by_resource : strcmp(x->device, y->device);
+}
+
+static void sort_rows(struct use_report *report, enum use_sort sort)
+{
+	static int (*const orders[])(const void *, const void *) = {
+		[USE_SORT_UTILISATION] = compare_utilisation, [USE_SORT_NAME] = compare_names};
+
+	if (sort == USE_SORT_WORST)
+		use_report_sort(report);
+	else if (report->rows.n)
+		qsort(report->rows.v, report->rows.n, sizeof(*report->rows.v), orders[sort]);
+}
+
+void use_fill_result(struct use_report *report, const struct use_values *v,
+		     const struct use_subject *subject, bool brief, enum use_sort sort,
+		     struct result *r)
+{
+	use_report_sort(report);
+	add_head(r, report, subject);
+	add_findings(r, report, subject);
+	add_missing(r, report, v);
+	if (subject->n_left_out)
+		result_note(r, "%zu child processes are not included; add --children",
+			    subject->n_left_out);
+	for (size_t i = 0; i < report->notes.n; i++)
+		result_note(r, "%s", report->notes.v[i]);
+	sort_rows(report, sort);
+	add_tables(r, report, v, brief);
+}

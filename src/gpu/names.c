@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tables.h"
+
+#include "nv_escapes.tsv.h"
+#include "nvos32_functions.tsv.h"
+#include "rm_classes.tsv.h"
+#include "rm_ctrl.tsv.h"
+#include "rm_status.tsv.h"
+#include "uvm_ioctls.tsv.h"
+
+enum { LEGACY_CONTROL = 0x8000 }; /* opaque: what it does is not in its number */
+
+/* All names of a number, or the first that is no message id where they are aliases. */
+static bool put_names(const struct gpu_version *v, const struct gpu_name *names, size_t n,
+		      uint32_t number, bool aliases, const char *prefix, struct strbuf *out)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const char *name = names[i].name;
+
+		if (names[i].number != number || !gpu_holds(v, names[i].first, names[i].last))
+			continue;
+		if (aliases && (found || strstr(name, "_MESSAGE_ID")))
+			continue;
+		if (found)
+			strbuf_putc(out, '/');
+		strbuf_puts(out, str_starts(name, prefix) ? name + strlen(prefix) : name);
+		found = true;
+	}
+	return found;
+}
+
+#define PUT(table, number, aliases, prefix)                                                        \
+	put_names(v, table, ARRAY_SIZE(table), number, aliases, prefix, out)
+
+bool gpu_put_escape(const struct gpu_version *v, uint32_t number, struct strbuf *out)
+{
+	return PUT(nv_escapes, number, false, "NV_ESC_");
+}
+
+bool gpu_put_uvm(const struct gpu_version *v, uint32_t number, struct strbuf *out)
+{
+	return PUT(uvm_ioctls, number, false, "");
+}
+
+bool gpu_put_class(const struct gpu_version *v, uint32_t number, struct strbuf *out)
+{
+	return PUT(rm_classes, number, true, "");
+}
+
+bool gpu_put_control(const struct gpu_version *v, uint32_t number, struct strbuf *out)
+{
+	return !(number & LEGACY_CONTROL) && PUT(rm_ctrl, number, false, "");
+}
+
+bool gpu_put_function(const struct gpu_version *v, uint32_t number, struct strbuf *out)
+{
+	return PUT(nvos32_functions, number, false, "NVOS32_FUNCTION_");
+}
+
+void gpu_put_status(const struct gpu_version *v, uint32_t status, struct strbuf *out)
+{
+	if (!PUT(rm_status, status, false, ""))
+		strbuf_printf(out, "0x%x unknown", status);
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+typedef bool put_fn(const struct gpu_version *v, uint32_t number, struct strbuf *out);
+
+static put_fn *selector_names(uint32_t escape)
+{
+	static const struct {
+		uint32_t escape;
+		put_fn *put;
+	} all[] = {
+		{GPU_RM_CONTROL, gpu_put_control},
+		{GPU_RM_ALLOC, gpu_put_class},
+		{GPU_RM_ALLOC_MEMORY, gpu_put_class},
+		{GPU_RM_ALLOC_OBJECT, gpu_put_class},
+		{0x54, gpu_put_class}, /* RM_ALLOC_CONTEXT_DMA2 */
+		{GPU_RM_VID_HEAP_CONTROL, gpu_put_function},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].escape == escape)
+			return all[i].put;
+	return NULL;
+}
+
+static void put_rm(const struct gpu_version *v, const struct gpu_key *key, struct strbuf *out)
+{
+	put_fn *put = selector_names(key->number);
+
+	if (!gpu_put_escape(v, key->number, out))
+		strbuf_printf(out, "ioctl 0x%x unknown", key->number);
+	if (!put)
+		return;
+	if (key->flags & GPU_NO_LAYOUT) {
+		strbuf_printf(out, " %u bytes unknown", key->size_bytes);
+		return;
+	}
+	if (!(key->flags & GPU_HAS_SELECTOR))
+		return;
+	strbuf_putc(out, ' ');
+	if (!put(v, key->selector, out))
+		strbuf_printf(out, "0x%x unknown", key->selector);
+}
+
+/* A number as <asm-generic/ioctl.h> composes it. */
+static void put_other(const struct gpu_key *key, struct strbuf *out)
+{
+	static const char *const directions[] = {"_IO", "_IOW", "_IOR", "_IOWR"};
+	uint32_t type = key->number >> 8 & 0xff;
+
+	strbuf_printf(out, "%s(", directions[key->number >> 30]);
+	if (type > ' ' && type < 0x7f && type != '\'' && type != '\\')
+		strbuf_printf(out, "'%c'", (char)type);
+	else
+		strbuf_printf(out, "0x%x", type);
+	strbuf_printf(out, ", 0x%x, %u)", key->number & 0xff, key->number >> 16 & 0x3fff);
+}
+
+void gpu_put_call(const struct gpu_version *v, const struct gpu_key *key, struct strbuf *out)
+{
+	static const char *const kinds[GPU_KINDS] = {
+		[GPU_OPEN] = "open",     [GPU_CLOSE] = "close", [GPU_MMAP] = "mmap",
+		[GPU_MUNMAP] = "munmap", [GPU_POLL] = "poll",   [GPU_EPOLL] = "epoll_wait",
+	};
+
+	if (key->kind != GPU_IOCTL) {
+		strbuf_puts(out, key->kind < GPU_KINDS && kinds[key->kind] ? kinds[key->kind]
+									   : "unknown");
+	} else if (key->class == GPU_CLASS_RM) {
+		put_rm(v, key, out);
+	} else if (key->class != GPU_CLASS_UVM) {
+		put_other(key, out);
+	} else if (!gpu_put_uvm(v, key->number, out)) {
+		strbuf_printf(out, "UVM 0x%x unknown", key->number);
+	}
+}
+
+/* --- groups ----------------------------------------------------------------------------------- */
+
+/* The first whose word is in the call's name. */
+static const struct {
+	const char *word, *group;
+} groups[] = {
+	{"IDLE_CHANNELS", "sync"},  {"EVENT", "events"},
+	{"NOTIFICATION", "events"}, {"_CHANNEL", "channels"},
+	{"GPFIFO", "channels"},     {"_DMA_COPY_", "channels"},
+	{"_COMPUTE_", "channels"},  {"RM_CONTROL", "queries"},
+	{"CARD_INFO", "queries"},   {"CHECK_VERSION", "queries"},
+	{"SYS_PARAMS", "queries"},  {"NUMA_INFO", "queries"},
+	{"MEM", "memory"},          {"VASPACE", "memory"},
+	{"VID_HEAP", "memory"},     {"UVM_", "memory"},
+	{"DMABUF", "memory"},       {"CONTEXT_DMA", "memory"},
+};
+
+const char *gpu_call_group(const struct gpu_version *v, const struct gpu_key *key)
+{
+	static const char *const kinds[GPU_KINDS] = {
+		[GPU_OPEN] = "open",     [GPU_CLOSE] = "open", [GPU_MMAP] = "memory",
+		[GPU_MUNMAP] = "memory", [GPU_POLL] = "sync",  [GPU_EPOLL] = "sync",
+	};
+	CLEANUP(strbuf_release) struct strbuf name = {0};
+
+	if (key->kind < GPU_KINDS && kinds[key->kind])
+		return kinds[key->kind];
+	gpu_put_call(v, key, &name);
+	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
+		if (strstr(strbuf_str(&name), groups[i].word))
+			return groups[i].group;
+	return "other";
+}

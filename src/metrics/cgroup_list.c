@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which control groups are looked at: the target's and those above, or all that have a limit. */
+#include "readings.h"
+
+#include <dirent.h>
+#include <inspect/procfs.h>
+
+enum { GROUPS_MAX = 1024, WALKED_MAX = 4096, DEPTH_MAX = 16, TEXT_MAX = 1 << 20 };
+
+static const char *const controllers[CG_CONTROLLERS] = {"cpu", "memory", "pids", "cpuacct"};
+
+static bool has_word(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = list; at && *at;) {
+		if (strncmp(at, word, n) == 0 && (!at[n] || strchr(", \n", at[n])))
+			return true;
+		at = strchr(at, ',');
+		at += at != NULL;
+	}
+	return false;
+}
+
+/* "cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0". Where both versions have a
+ * controller, version 1 has it: a controller is in one hierarchy only. */
+static void find_mounts(const char *root, struct cgroup_mounts *m)
+{
+	CLEANUP(strbuf_release) struct strbuf text = {0};
+	char line[1024], point[PATH_SIZE], type[32], options[256];
+
+	root_read(root, &text, TEXT_MAX, "/proc/mounts");
+	for (const char *at = strbuf_str(&text); next_line(&at, line, sizeof(line));) {
+		if (sscanf(line, "%*s %511s %31s %255s", point, type, options) != 3)
+			continue;
+		for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
+			bool v2 = str_eq(type, "cgroup2");
+
+			if (!v2 && !(str_eq(type, "cgroup") && has_word(options, controllers[i])))
+				continue;
+			if (v2 && m->dir[i][0])
+				continue;
+			snprintf(m->dir[i], sizeof(m->dir[i]), "%s", point);
+			m->v2[i] = v2;
+		}
+	}
+}
+
+static int add_name(struct cgroup_list *l, const char *name)
+{
+	char *copy;
+
+	for (size_t i = 0; i < l->names.n; i++)
+		if (str_eq(l->names.v[i], name))
+			return 0;
+	if (l->names.n >= GROUPS_MAX) {
+		l->cut = true;
+		return 0;
+	}
+	copy = strdup(name);
+	if (!copy)
+		return -ENOMEM;
+	if (array_push(&l->names, copy)) {
+		free(copy);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+static bool is_limited(const struct cgroup_mounts *m, int controller, const char *path)
+{
+	static const char *const v1[] = {"/cpu.cfs_quota_us", "/memory.limit_in_bytes",
+					 "/pids.max"};
+	double v;
+
+	if (!m->v2[controller]) {
+		v = root_number(path, "%s", v1[controller]);
+		return v > 0 && v < 9e18;
+	}
+	for (size_t i = 0; i < 4; i++) {
+		static const char *const v2[] = {"/cpu.max", "/memory.max", "/memory.high",
+						 "/pids.max"};
+
+		v = root_number(path, "%s", v2[i]);
+		if (!isnan(v) && !isinf(v))
+			return true;
+	}
+	return false;
+}
+
+/* A container's own group is the root of what it sees; the real root has no limits. */
+static int add_root(const char *root, struct cgroup_list *l)
+{
+	for (int i = 0; i < CG_CPUACCT; i++) {
+		char dir[PATH_SIZE + 64];
+
+		snprintf(dir, sizeof(dir), "%s%s", root, l->mounts.dir[i]);
+		if (l->mounts.dir[i][0] && is_limited(&l->mounts, i, dir))
+			return add_name(l, "/");
+	}
+	return 0;
+}
+
+/* The group and those above it. */
+static int add_with_parents(struct cgroup_list *l, const char *name)
+{
+	char group[256];
+	char *slash;
+	int err = 0;
+
+	snprintf(group, sizeof(group), "%s", name);
+	while (!err && group[0] == '/' && group[1]) {
+		err = add_name(l, group);
+		slash = strrchr(group, '/');
+		*slash = '\0';
+	}
+	return err;
+}
+
+/* "4:memory:/group", "1:cpu,cpuacct:/group", "0::/group" */
+static int add_groups_of(const char *root, pid_t pid, struct cgroup_list *l)
+{
+	CLEANUP(strbuf_release) struct strbuf text = {0};
+	char line[1024], list[256], group[256];
+	int err = 0;
+
+	root_read(root, &text, TEXT_MAX, "/proc/%d/cgroup", (int)pid);
+	for (const char *at = strbuf_str(&text); !err && next_line(&at, line, sizeof(line));) {
+		bool wanted = false;
+
+		if (sscanf(line, "%*u:%255[^:]:%255[^\n]", list, group) == 2) {
+			for (size_t i = 0; i < ARRAY_SIZE(controllers); i++)
+				wanted |= has_word(list, controllers[i]);
+		} else {
+			wanted = sscanf(line, "0::%255[^\n]", group) == 1;
+		}
+		if (wanted)
+			err = add_with_parents(l, group);
+	}
+	return err;
+}
+
+/* The path in whatever hierarchy it was given. */
+static int add_path(const char *root, const char *path, struct cgroup_list *l)
+{
+	static const char top[] = "/sys/fs/cgroup";
+	const char *group = path;
+
+	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
+		const char *dir = l->mounts.dir[i];
+
+		if (dir[0] && str_starts(path, dir) && path[strlen(dir)] == '/')
+			return add_with_parents(l, path + strlen(dir));
+	}
+	/* In a hierarchy without limits, such as perf_event's: the same name in the others. */
+	if (str_starts(path, root) && str_starts(path + strlen(root), top)) {
+		group = strchr(path + strlen(root) + strlen(top) + 1, '/');
+		if (!group)
+			return 0;
+	}
+	return add_with_parents(l, group);
+}
+
+/* --- the whole tree --------------------------------------------------------------------------- */
+
+struct walk {
+	const char *dir; /* of the hierarchy, below root */
+	int controller;
+	struct cgroup_list *l;
+	unsigned walked;
+};
+
+static int walk_groups(struct walk *w, const char *path, unsigned depth)
+{
+	size_t top = strlen(w->dir);
+	DIR *dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+	int err = 0;
+
+	if (!dir)
+		return 0;
+	for (struct dirent *e; !err && (e = readdir(dir));) {
+		char below[PATH_SIZE];
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.')
+			continue;
+		if (w->walked++ >= WALKED_MAX) {
+			w->l->cut = true;
+			break;
+		}
+		if ((size_t)snprintf(below, sizeof(below), "%s/%s", path, e->d_name) >=
+		    sizeof(below))
+			continue;
+		if (is_limited(&w->l->mounts, w->controller, below))
+			err = add_name(w->l, below + top);
+		if (!err)
+			err = walk_groups(w, below, depth + 1);
+	}
+	closedir(dir);
+	return err;
+}
+
+static int walk_all(const char *root, struct cgroup_list *l)
+{
+	int err = 0;
+
+	l->whole_tree = true;
+	for (size_t i = 0; i < CG_CPUACCT && !err; i++) {
+		char dir[PATH_SIZE + 64];
+		struct walk w = {.dir = dir, .controller = (int)i, .l = l};
+
+		/* Of version 2 all controllers are in one. */
+		if (!l->mounts.dir[i][0] || (i && l->mounts.v2[i] && l->mounts.v2[0]))
+			continue;
+		snprintf(dir, sizeof(dir), "%s%s", root, l->mounts.dir[i]);
+		err = walk_groups(&w, dir, 0);
+	}
+	return err;
+}
+
+int cgroup_list_find(const char *root, const struct use_config *c, struct cgroup_list *ret)
+{
+	int err = 0;
+
+	find_mounts(root, &ret->mounts);
+	err = add_root(root, ret);
+	if (err)
+		return err;
+	if (c->cgroup)
+		return add_path(root, c->cgroup, ret);
+	for (size_t i = 0; i < c->n_pids && !err; i++)
+		err = add_groups_of(root, c->pids[i], ret);
+	return err || c->n_pids ? err : walk_all(root, ret);
+}
+
+void cgroup_list_release(struct cgroup_list *l)
+{
+	for (size_t i = 0; i < l->names.n; i++)
+		free(l->names.v[i]);
+	array_release(&l->names);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* An inference engine: where its metrics are, readings of them, rows. */
+#include "engine.h"
+#include "http.h"
+
+enum { PAGE_BYTES_MAX = 16 << 20, GET_MS = 1000, TRY_MS = 300, URL_SIZE = 256, WHY_SIZE = 160 };
+
+struct engine_session {
+	struct http *http;
+	char url[URL_SIZE]; /* "" none was found */
+	char why[WHY_SIZE];
+	bool found; /* by itself */
+};
+
+struct engine_reading {
+	struct engine_page page;
+	char why[WHY_SIZE]; /* of no data; "" it was read */
+	bool read;
+};
+
+struct engine_reading *engine_reading_new(void)
+{
+	return calloc(1, sizeof(struct engine_reading));
+}
+
+void engine_reading_free(struct engine_reading *e)
+{
+	free(e);
+}
+
+static int get_page(const struct engine_session *e, const char *url, unsigned timeout_ms,
+		    struct engine_page *ret, char *why)
+{
+	CLEANUP(strbuf_release) struct strbuf text = {0};
+	int err = http_get(e->http, url, timeout_ms, PAGE_BYTES_MAX, &text, why, WHY_SIZE);
+
+	if (!err) {
+		err = engine_parse(strbuf_str(&text), text.n, ret);
+		snprintf(why, WHY_SIZE, "%s", "too many lines");
+	}
+	if (!err && !ret->engine) {
+		snprintf(why, WHY_SIZE, "%s", "no metrics of an engine that is known");
+		err = -ENOMSG;
+	}
+	return err;
+}
+
+/* Ports of the target are asked one after the other, as a monitoring system would. */
+static void find(struct engine_session *e, const struct use_config *c)
+{
+	static const char *const paths[] = {"/metrics", "/prometheus/metrics"};
+	unsigned ports[ENGINE_PORTS_MAX];
+	const char *reason = "";
+	size_t n = engine_ports(c->root, c->pids, c->n_pids, ports, &reason);
+	struct engine_page page;
+	char why[WHY_SIZE];
+
+	snprintf(e->why, sizeof(e->why), "%s",
+		 n ? "no port that the target listens on has metrics of an engine" : reason);
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(paths); k++) {
+			char url[URL_SIZE];
+			int err;
+
+			snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", ports[i], paths[k]);
+			err = get_page(e, url, TRY_MS, &page, why);
+			if (err == -ETIMEDOUT || err == -EIO)
+				break; /* no HTTP: nor by another path */
+			if (err)
+				continue;
+			memcpy(e->url, url, sizeof(e->url));
+			e->found = true;
+			return;
+		}
+}
+
+struct engine_session *engine_open(const struct use_config *c)
+{
+	struct engine_session *e = calloc(1, sizeof(*e));
+	const char *reason = "";
+
+	if (!e)
+		return NULL;
+	e->http = http_open(&reason);
+	if (!e->http)
+		snprintf(e->why, sizeof(e->why), "%s", reason);
+	else if (c->engine)
+		snprintf(e->url, sizeof(e->url), "%s", c->engine);
+	else
+		find(e, c);
+	return e;
+}
+
+void engine_close(struct engine_session *e)
+{
+	if (!e)
+		return;
+	http_close(e->http);
+	free(e);
+}
+
+void engine_read(struct engine_session *e, struct engine_reading *ret)
+{
+	*ret = (struct engine_reading){0};
+	snprintf(ret->why, sizeof(ret->why), "%s", e->why);
+	if (!e->url[0])
+		return;
+	ret->read = get_page(e, e->url, GET_MS, &ret->page, ret->why) == 0;
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+static void queue_row(const struct interval *i, const char *name, struct use_report *r)
+{
+	const double *now = i->now->engine->page.values, *before = i->before->engine->page.values;
+	double queue = engine_quantile(&i->now->engine->page.times[ENGINE_QUEUE],
+				       &i->before->engine->page.times[ENGINE_QUEUE], 0.99);
+	struct use_row *row = row_add(r, "engine", "request queue", name);
+	struct use_value *v;
+
+	row_put_or(r, row, "requests_running", now[ENGINE_RUNNING], "not exported");
+	row_put_or(r, row, "requests_waiting", now[ENGINE_WAITING], "not exported");
+	if (now[ENGINE_WAITING] >= 0 && now[ENGINE_RUNNING] >= 0) {
+		v = row_put(r, row, "waiting_per_running",
+			    now[ENGINE_WAITING] / fmax(now[ENGINE_RUNNING], 1));
+		if (v && v->v <= 1)
+			v->text = "";
+	}
+	if (!isnan(queue))
+		row_put(r, row, "queue_time_p99_ms", queue * 1e3);
+	row_put_or(r, row, "requests_failed_per_second",
+		   rate_of(now[ENGINE_FAILED], before[ENGINE_FAILED], i->seconds), "not exported");
+}
+
+static void kv_row(const struct interval *i, const char *name, struct use_report *r)
+{
+	const double *now = i->now->engine->page.values, *before = i->before->engine->page.values;
+	struct use_row *row = row_add(r, "engine", "KV cache", name);
+
+	row_put_or(r, row, "kv_cache_percent", 100 * now[ENGINE_KV], "not exported by this engine");
+	row_put_or(r, row, "preemptions_per_second",
+		   rate_of(now[ENGINE_PREEMPTED], before[ENGINE_PREEMPTED], i->seconds),
+		   "not exported by this engine");
+}
+
+static void time_rows(const struct interval *i, const char *name, struct use_report *r)
+{
+	static const struct {
+		enum engine_time time;
+		const char *resource, *median, *high;
+	} rows[] = {
+		{ENGINE_FIRST_TOKEN, "first token", "first_token_p50_ms", "first_token_p99_ms"},
+		{ENGINE_PER_TOKEN, "per token", "per_token_p50_ms", "per_token_p99_ms"},
+		{ENGINE_PREFILL, "prefill", "prefill_p50_ms", "prefill_p99_ms"},
+		{ENGINE_DECODE, "decode", "decode_p50_ms", "decode_p99_ms"},
+	};
+
+	for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
+		const struct engine_histogram *now = &i->now->engine->page.times[rows[k].time];
+		const struct engine_histogram *before =
+			&i->before->engine->page.times[rows[k].time];
+		struct use_row *row;
+
+		if (!now->n)
+			continue;
+		row = row_add(r, "engine", rows[k].resource, name);
+		row_put_or(r, row, rows[k].median, 1e3 * engine_quantile(now, before, 0.5),
+			   "none came in this time");
+		row_put_or(r, row, rows[k].high, 1e3 * engine_quantile(now, before, 0.99),
+			   "none came in this time");
+	}
+}
+
+void engine_rows(const struct interval *i, struct use_report *r)
+{
+	const struct engine_reading *now = i->now->engine, *before = i->before->engine;
+	const char *name = now->page.engine ? now->page.engine : "";
+	const char *why = i->engine ? now->why : "--engine URL, or -p PID finds it";
+	struct use_row *row;
+
+	if (!i->engine || !now->read || !before->read) {
+		row = row_add(r, "engine", "engine", "");
+		if (i->engine && now->read)
+			why = before->why;
+		row_lacks(r, row, "requests_running", report_text(r, "%s", why));
+		return;
+	}
+	if (i->engine->found)
+		report_note(r, "%s was found at %s", name, i->engine->url);
+	if (now->page.bad_lines)
+		report_note(r, "%d lines of %s are no metrics", now->page.bad_lines,
+			    i->engine->url);
+	queue_row(i, name, r);
+	kv_row(i, name, r);
+	time_rows(i, name, r);
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of each engine's metrics, exactly as it has them. */
+#include "engine.h"
+
+#include <inspect/prometheus.h>
+
+enum combine { SUM, MAXIMUM }; /* over the label sets: models, ranks */
+
+static const struct {
+	const char *engine, *name;
+	enum engine_value value;
+	enum combine combine;
+	const char *label, *is; /* only samples with it; NULL all */
+} names[] = {
+	{"vLLM", "vllm:num_requests_running", ENGINE_RUNNING, SUM, NULL, NULL},
+	{"vLLM", "vllm:num_requests_waiting", ENGINE_WAITING, SUM, NULL, NULL},
+	{"vLLM", "vllm:kv_cache_usage_perc", ENGINE_KV, MAXIMUM, NULL, NULL},
+	{"vLLM", "vllm:gpu_cache_usage_perc", ENGINE_KV, MAXIMUM, NULL, NULL},
+	{"vLLM", "vllm:num_preemptions", ENGINE_PREEMPTED, SUM, NULL, NULL},
+	{"vLLM", "vllm:request_success", ENGINE_FAILED, SUM, "finished_reason", "abort"},
+	{"vLLM", "vllm:request_success", ENGINE_FAILED, SUM, "finished_reason", "error"},
+	{"SGLang", "sglang:num_running_reqs", ENGINE_RUNNING, SUM, NULL, NULL},
+	{"SGLang", "sglang:num_queue_reqs", ENGINE_WAITING, SUM, NULL, NULL},
+	{"SGLang", "sglang:token_usage", ENGINE_KV, MAXIMUM, NULL, NULL},
+	{"SGLang", "sglang:num_retracted_requests", ENGINE_PREEMPTED, SUM, NULL, NULL},
+	{"SGLang", "sglang:num_aborted_requests", ENGINE_FAILED, SUM, NULL, NULL},
+	{"TGI", "tgi_batch_current_size", ENGINE_RUNNING, SUM, NULL, NULL},
+	{"TGI", "tgi_queue_size", ENGINE_WAITING, SUM, NULL, NULL},
+	{"TGI", "tgi_request_failure", ENGINE_FAILED, SUM, NULL, NULL},
+	{"Triton", "nv_trt_llm_request_metrics", ENGINE_RUNNING, SUM, "request_type", "scheduled"},
+	{"Triton", "nv_trt_llm_request_metrics", ENGINE_RUNNING_ELSE, SUM, "request_type",
+	 "active"},
+	{"Triton", "nv_trt_llm_request_metrics", ENGINE_WAITING, SUM, "request_type", "waiting"},
+	{"Triton", "nv_inference_pending_request_count", ENGINE_WAITING_ELSE, SUM, NULL, NULL},
+	{"Triton", "nv_trt_llm_kv_cache_block_metrics", ENGINE_KV, MAXIMUM, "kv_cache_block_type",
+	 "fraction"},
+	{"Triton", "nv_inference_request_failure", ENGINE_FAILED, SUM, NULL, NULL},
+	{"TensorRT-LLM", "trtllm_num_requests_running", ENGINE_RUNNING, SUM, NULL, NULL},
+	{"TensorRT-LLM", "trtllm_num_requests_waiting", ENGINE_WAITING, SUM, NULL, NULL},
+	{"TensorRT-LLM", "trtllm_kv_cache_utilization", ENGINE_KV, MAXIMUM, NULL, NULL},
+	{"llama.cpp", "llamacpp:requests_processing", ENGINE_RUNNING, SUM, NULL, NULL},
+	{"llama.cpp", "llamacpp:requests_deferred", ENGINE_WAITING, SUM, NULL, NULL},
+};
+
+static const struct {
+	const char *name; /* _bucket follows */
+	enum engine_time time;
+} times[] = {
+	{"vllm:time_to_first_token_seconds", ENGINE_FIRST_TOKEN},
+	{"vllm:inter_token_latency_seconds", ENGINE_PER_TOKEN},
+	{"vllm:time_per_output_token_seconds", ENGINE_PER_TOKEN},
+	{"vllm:request_queue_time_seconds", ENGINE_QUEUE},
+	{"vllm:request_prefill_time_seconds", ENGINE_PREFILL},
+	{"vllm:request_decode_time_seconds", ENGINE_DECODE},
+	{"sglang:time_to_first_token_seconds", ENGINE_FIRST_TOKEN},
+	{"sglang:inter_token_latency_seconds", ENGINE_PER_TOKEN},
+	{"sglang:time_per_output_token_seconds", ENGINE_PER_TOKEN},
+	{"sglang:queue_time_seconds", ENGINE_QUEUE},
+	{"tgi_request_queue_duration", ENGINE_QUEUE},
+	{"tgi_request_mean_time_per_token_duration", ENGINE_PER_TOKEN},
+	{"trtllm_time_to_first_token_seconds", ENGINE_FIRST_TOKEN},
+	{"trtllm_time_per_output_token_seconds", ENGINE_PER_TOKEN},
+	{"trtllm_request_queue_time_seconds", ENGINE_QUEUE},
+};
+
+/* `_total` may follow: what is a counter in the newer format ends in it. */
+static bool is_name(const struct prometheus_sample *s, const char *name)
+{
+	static const char total[] = "_total";
+	size_t n = strlen(name), more = sizeof(total) - 1;
+
+	if (s->name_bytes == n + more && memcmp(s->name + n, total, more) == 0)
+		return memcmp(s->name, name, n) == 0;
+	return prometheus_is_name(s, name);
+}
+
+static bool has_label(const struct prometheus_sample *s, const char *label, const char *is)
+{
+	char value[64];
+
+	return !label || (prometheus_label(s, label, value, sizeof(value)) && str_eq(value, is));
+}
+
+static void add_value(struct engine_page *p, size_t i, double v)
+{
+	double *at = &p->values[names[i].value];
+
+	if (!isfinite(v) || v < 0)
+		return;
+	p->engine = names[i].engine;
+	if (isnan(*at))
+		*at = v;
+	else
+		*at = names[i].combine == SUM ? *at + v : fmax(*at, v);
+}
+
+/* Kept by bound, in order. Label sets are added up. */
+static void add_bucket(struct engine_histogram *h, double bound, double count)
+{
+	size_t i = 0;
+
+	if (isnan(bound) || bound < 0 || !isfinite(count) || count < 0)
+		return;
+	while (i < h->n && h->bound[i] < bound)
+		i++;
+	if (i < h->n && h->bound[i] == bound) {
+		h->count[i] += count;
+		return;
+	}
+	if (h->n == ENGINE_BUCKETS_MAX)
+		return;
+	memmove(h->bound + i + 1, h->bound + i, (h->n - i) * sizeof(h->bound[0]));
+	memmove(h->count + i + 1, h->count + i, (h->n - i) * sizeof(h->count[0]));
+	h->bound[i] = bound;
+	h->count[i] = count;
+	h->n++;
+}
+
+static void take_bucket(struct engine_page *p, const struct prometheus_sample *s)
+{
+	static const char suffix[] = "_bucket";
+	struct prometheus_sample base = *s;
+	char bound[64];
+
+	if (s->name_bytes < sizeof(suffix) ||
+	    memcmp(s->name + s->name_bytes - (sizeof(suffix) - 1), suffix, sizeof(suffix) - 1) != 0)
+		return;
+	base.name_bytes -= sizeof(suffix) - 1;
+	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
+		if (prometheus_is_name(&base, times[i].name) &&
+		    prometheus_label(s, "le", bound, sizeof(bound)))
+			add_bucket(&p->times[times[i].time], strtod(bound, NULL), s->v);
+}
+
+static void take_sample(void *ctx, const struct prometheus_sample *s)
+{
+	struct engine_page *p = ctx;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (is_name(s, names[i].name) && has_label(s, names[i].label, names[i].is))
+			add_value(p, i, s->v);
+	take_bucket(p, s);
+}
+
+int engine_parse(const char *text, size_t n, struct engine_page *ret)
+{
+	int bad;
+
+	*ret = (struct engine_page){0};
+	for (size_t i = 0; i < ENGINE_VALUES; i++)
+		ret->values[i] = NAN;
+	bad = prometheus_parse(text, n, take_sample, ret);
+	if (isnan(ret->values[ENGINE_RUNNING]))
+		ret->values[ENGINE_RUNNING] = ret->values[ENGINE_RUNNING_ELSE];
+	if (isnan(ret->values[ENGINE_WAITING]))
+		ret->values[ENGINE_WAITING] = ret->values[ENGINE_WAITING_ELSE];
+	ret->bad_lines = MAX(bad, 0);
+	return bad < 0 ? bad : 0;
+}
+
+/* How many came up to that bucket. */
+static double grown(const struct engine_histogram *now, const struct engine_histogram *before,
+		    size_t i)
+{
+	for (size_t k = 0; k < before->n; k++)
+		if (before->bound[k] == now->bound[i])
+			return fmax(now->count[i] - before->count[k], 0);
+	return now->count[i];
+}
+
+double engine_quantile(const struct engine_histogram *now, const struct engine_histogram *before,
+		       double quantile)
+{
+	double total = now->n ? grown(now, before, now->n - 1) : 0, rank = quantile * total;
+	double below = 0, from = 0;
+
+	if (total <= 0)
+		return NAN;
+	for (size_t i = 0; i < now->n; i++) {
+		double count = grown(now, before, i);
+
+		/* Beyond the last bound nothing is known but that. */
+		if (isinf(now->bound[i]))
+			return from;
+		if (count >= rank && count > below)
+			return from + (now->bound[i] - from) * (rank - below) / (count - below);
+		below = fmax(below, count);
+		from = now->bound[i];
+	}
+	return from;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inspect/cuda_counts.h>
+
+#include "core.h"
+
+#include "cuda.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <inspect/clock.h>
+#include <inspect/procfs.h>
+
+enum { KEYS_MAX = 1 << 16 };
+
+struct cuda_counts {
+	struct probe_core core;
+	struct cuda *skeleton;
+	uint64_t started_ns, stopped_ns;
+};
+
+static int open_counts(struct cuda_counts *c, const struct probe_target *target, uint32_t by,
+		       const struct host *h, struct diag *d)
+{
+	int err = probe_core_init(&c->core, target, false, h, d);
+
+	if (err)
+		return err;
+	c->skeleton = cuda__open();
+	if (!c->skeleton)
+		return probe_core_load(&c->core, NULL, h, d);
+	((struct cuda_setup *)&c->skeleton->rodata->setup)->by = by;
+	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
+	err = probe_core_load(&c->core, c->skeleton->skeleton, h, d);
+	if (err)
+		return err;
+	c->core.shared = &c->skeleton->bss->target_shared;
+	err = probe_core_follow(&c->core, d);
+	return err ? err : probe_core_targets(&c->core, d);
+}
+
+int cuda_counts_new(const struct probe_target *target, uint32_t by, const struct host *h,
+		    struct cuda_counts **ret, struct diag *d)
+{
+	struct cuda_counts *c = calloc(1, sizeof(*c));
+	int err = c ? open_counts(c, target, by, h, d) : diag_errno(d, -ENOMEM, "tracing CUDA");
+
+	if (err) {
+		cuda_counts_free(c);
+		return err;
+	}
+	*ret = c;
+	return 0;
+}
+
+/* The return first: what begins must not miss it. */
+static int attach_one(struct cuda_counts *c, const char *path, const struct cuda_point *p)
+{
+	for (int at_return = 1; at_return >= 0; at_return--) {
+		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = at_return, .bpf_cookie = p->cookie);
+		const struct bpf_program *program =
+			at_return ? c->skeleton->progs.on_return : c->skeleton->progs.on_call;
+		struct bpf_link *link =
+			bpf_program__attach_uprobe_opts(program, -1, path, p->file_off, &opts);
+		int err = link ? array_push(&c->core.links, link) : -errno;
+
+		if (err && link)
+			bpf_link__destroy(link);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int cuda_counts_attach(struct cuda_counts *c, const char *path, const struct cuda_point *points,
+		       size_t n, struct diag *d)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = attach_one(c, path, &points[i]);
+	if (!err)
+		return 0;
+	diag_errno(d, err, "%s: cannot attach", path);
+	if (err == -EPERM || err == -EACCES)
+		diag_why(d, "uprobes need CAP_SYS_ADMIN besides CAP_BPF and CAP_PERFMON");
+	else if (err == -EOPNOTSUPP)
+		diag_why(d, "probes that say which function they are need Linux 5.15");
+	return err;
+}
+
+/* --- what it costs ---------------------------------------------------------------------------- */
+
+/* Called with probes and without. */
+static __attribute__((noinline)) void probed(void)
+{
+	__asm__ volatile("" ::: "memory");
+}
+
+struct own_code {
+	uint64_t va, file_off;
+};
+
+static int match_code(void *ctx, const struct proc_map *map)
+{
+	struct own_code *code = ctx;
+
+	if (code->va < map->start || code->va >= map->end)
+		return 0;
+	code->file_off = code->va - map->start + map->pgoff_bytes;
+	return 1;
+}
+
+static uint64_t time_calls(unsigned n)
+{
+	uint64_t start_ns = clock_now_ns();
+
+	for (unsigned i = 0; i < n; i++)
+		probed();
+	return clock_now_ns() - start_ns;
+}
+
+int cuda_counts_cost(struct cuda_counts *c, uint64_t *ret_ns)
+{
+	enum { CALLS = 200, ROUNDS = 5 };
+	struct own_code code = {.va = (uint64_t)(uintptr_t)probed};
+	size_t before = c->core.links.n;
+	uint64_t least_ns = UINT64_MAX, alone_ns = time_calls(CALLS);
+	int err = proc_maps_each(getpid(), match_code, &code);
+
+	if (err != 1)
+		return err < 0 ? err : -ENOENT;
+	err = attach_one(c, "/proc/self/exe", &(struct cuda_point){.file_off = code.file_off});
+	/* The least of a few rounds is that of a quiet moment. */
+	for (unsigned i = 0; i < ROUNDS && !err; i++) {
+		uint64_t took_ns = time_calls(CALLS);
+
+		least_ns = MIN(least_ns, took_ns);
+	}
+	while (c->core.links.n > before)
+		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+	if (!err)
+		*ret_ns = least_ns > alone_ns ? (least_ns - alone_ns) / CALLS : 0;
+	return err;
+}
+
+/* --- running ---------------------------------------------------------------------------------- */
+
+int cuda_counts_start(struct cuda_counts *c)
+{
+	c->started_ns = clock_now_ns();
+	return probe_core_start(&c->core);
+}
+
+void cuda_counts_stop(struct cuda_counts *c)
+{
+	probe_core_stop(&c->core);
+	c->stopped_ns = clock_now_ns();
+	while (c->core.links.n) /* the target pays no more */
+		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+}
+
+void cuda_counts_free(struct cuda_counts *c)
+{
+	if (!c)
+		return;
+	probe_core_release(&c->core);
+	cuda__destroy(c->skeleton);
+	free(c);
+}
+
+bool cuda_counts_alive(const struct cuda_counts *c)
+{
+	return probe_core_alive(&c->core);
+}
+
+int cuda_counts_read(struct cuda_counts *c, struct cuda_table *ret)
+{
+	const struct cuda_shared *shared = (const struct cuda_shared *)&c->skeleton->bss->shared;
+	int fd = bpf_map__fd(c->skeleton->maps.rows), err = 0;
+	struct cuda_key key, *before = NULL;
+	struct cuda_row value;
+
+	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
+	ret->lost = shared->rows_full + shared->threads_full + shared->too_deep;
+	ret->ends_without_begin = shared->ends_without_begin;
+	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
+		struct cuda_count row = {0};
+
+		if (bpf_map_get_next_key(fd, before, &key))
+			return errno == ENOENT ? 0 : -errno;
+		before = &key;
+		if (bpf_map_lookup_elem(fd, &key, &value))
+			continue;
+		row.key = key;
+		row.calls = value.calls;
+		row.errors = value.errors;
+		row.bytes = value.bytes;
+		row.last_error = value.last_error;
+		for (size_t k = 0; k < LOG_LINEAR_SLOTS; k++) {
+			row.h.slots[k] = value.slots[k];
+			row.h.n += value.slots[k];
+		}
+		row.h.sum = value.total_ns;
+		row.h.max = value.max_ns;
+		err = array_push(&ret->rows, row);
+	}
+	return err;
+}
+
+int cuda_counts_notes(const struct cuda_counts *c, note_list *notes)
+{
+	return probe_core_notes(&c->core, notes);
+}

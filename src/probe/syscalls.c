@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Opening, loading and attaching the program that adds up system calls. */
+#include "syscalls.h"
+
+#include "syscalls.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <inspect/clock.h>
+
+/* With more calls than these their own tracepoints cost more to attach than they spare. */
+enum { ONE_CALL_MOST = 8 };
+
+/* --- what is looked at in which call ---------------------------------------------------------- */
+
+static uint16_t traits_by_arguments(const struct syscall_info *info)
+{
+	uint16_t traits = 0;
+	bool moves_bytes = false;
+
+	if (info->args[0] == ARG_FD)
+		traits |= SYSCALLS_FD_ARG0;
+	if (info->args[4] == ARG_FD)
+		traits |= SYSCALLS_FD_ARG4;
+	if (info->result == ARG_FD)
+		traits |= SYSCALLS_FD_RESULT;
+	for (size_t i = 0; i < SYSCALL_ARGS && info->args[i] != ARG_END; i++) {
+		uint8_t kind = info->args[i];
+
+		moves_bytes |= kind == ARG_BUF || kind == ARG_BUF_OUT || kind == ARG_IOV ||
+			       kind == ARG_IOV_OUT || kind == ARG_MSG || kind == ARG_MSG_OUT;
+	}
+	if (moves_bytes && info->args[0] == ARG_FD)
+		traits |= SYSCALLS_BYTES;
+	if (info->classes & SYSCALL_WAITS)
+		traits |= SYSCALLS_IS_WAIT;
+	return traits;
+}
+
+static uint16_t traits_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint16_t traits;
+	} special[] = {
+		{"write", SYSCALLS_WRITES},
+		{"pwrite64", SYSCALLS_WRITES},
+		{"writev", SYSCALLS_WRITES},
+		{"pwritev", SYSCALLS_WRITES},
+		{"pwritev2", SYSCALLS_WRITES},
+		{"sendto", SYSCALLS_WRITES},
+		{"sendmsg", SYSCALLS_WRITES},
+		{"sendfile", SYSCALLS_BYTES},
+		{"splice", SYSCALLS_BYTES},
+		{"copy_file_range", SYSCALLS_BYTES},
+		{"mmap", SYSCALLS_MAPS},
+		{"munmap", SYSCALLS_UNMAPS},
+		{"sched_yield", SYSCALLS_YIELDS},
+		{"epoll_wait", SYSCALLS_EPOLL},
+		{"epoll_pwait", SYSCALLS_EPOLL},
+		{"futex", SYSCALLS_FUTEX},
+		{"ioctl", SYSCALLS_IOCTL},
+		{"exit", SYSCALLS_NO_RETURN},
+		{"exit_group", SYSCALLS_NO_RETURN},
+	};
+	const struct syscall_info *info = syscall_info_find(name);
+	uint16_t traits = info ? traits_by_arguments(info) : 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(special); i++)
+		if (str_eq(special[i].name, name))
+			traits |= special[i].traits;
+	return traits;
+}
+
+static void fill_setup(struct syscall_counts *c, const struct syscall_counts_config *config)
+{
+	char buf[SYSCALL_NAME_BYTES];
+
+	c->setup.by = config->by;
+	c->setup.own_pid = (uint32_t)getpid();
+	c->setup.of_bytes = config->of_bytes;
+	c->setup.details = config->details;
+	for (uint32_t nr = 0; nr < SYSCALLS_NUMBERS; nr++)
+		c->setup.traits[nr] = traits_of(syscall_name(SYSCALL_NATIVE, nr, buf));
+	if (!config->only)
+		return;
+	c->setup.chosen_only = 1;
+	for (unsigned abi = 0; abi < SYSCALL_ABIS; abi++)
+		memcpy(&c->setup.wanted[abi * SYSCALLS_NUMBERS / 64], config->only->bits[abi],
+		       sizeof(config->only->bits[abi]));
+}
+
+/* --- attaching -------------------------------------------------------------------------------- */
+
+static size_t native_calls(const struct syscall_set *only)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(only->bits[SYSCALL_NATIVE]); i++)
+		n += (size_t)__builtin_popcountll(only->bits[SYSCALL_NATIVE][i]);
+	return n;
+}
+
+static int keep_link(struct syscall_counts *c, struct bpf_link *link)
+{
+	int err = link ? array_push(&c->core.links, link) : -errno;
+
+	if (err && link)
+		bpf_link__destroy(link);
+	return err;
+}
+
+/* A few calls have other names there, such as newstat: those are seen by the shared tracepoints. */
+static int attach_one(struct syscall_counts *c, uint32_t nr)
+{
+	char buf[SYSCALL_NAME_BYTES], event[64];
+	const char *name = syscall_name(SYSCALL_NATIVE, nr, buf);
+	int err;
+
+	snprintf(event, sizeof(event), "sys_enter_%s", name);
+	err = keep_link(c, bpf_program__attach_tracepoint(c->skeleton->progs.on_one_enter,
+							  "syscalls", event));
+	if (err)
+		return err;
+	snprintf(event, sizeof(event), "sys_exit_%s", name);
+	return keep_link(c, bpf_program__attach_tracepoint(c->skeleton->progs.on_one_exit,
+							   "syscalls", event));
+}
+
+static void detach_after(struct syscall_counts *c, size_t n)
+{
+	while (c->core.links.n > n)
+		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+}
+
+static int attach_calls(struct syscall_counts *c, const struct syscall_set *only, struct diag *d)
+{
+	size_t before = c->core.links.n;
+	int err = c->attached == SYSCALL_ATTACH_ONE_CALL ? 0 : -ENOENT;
+
+	for (uint32_t nr = 0; nr < SYSCALL_SET_NUMBERS && !err; nr++)
+		if (syscall_set_has(only, SYSCALL_NATIVE, nr))
+			err = attach_one(c, nr);
+	if (!err)
+		return 0;
+	detach_after(c, before);
+	c->attached = SYSCALL_ATTACH_TP_BTF;
+	err = probe_core_attach(&c->core, "on_sys_enter", d);
+	return err ? err : probe_core_attach(&c->core, "on_sys_exit", d);
+}
+
+/* Runs an iterator to its end; it writes nothing. */
+static int run_iterator(struct bpf_program *program)
+{
+	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
+	CLEANUP(closep) int fd = -1;
+	char unused[64];
+	ssize_t n;
+	int err;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	err = fd < 0 ? -errno : 0;
+	do
+		n = err ? 0 : read(fd, unused, sizeof(unused));
+	while (n > 0 || (n < 0 && errno == EINTR));
+	if (n < 0)
+		err = -errno;
+	bpf_link__destroy(link);
+	return err;
+}
+
+/* Those that watch threads first: none is born unseen, then none is marked twice. */
+static int attach(struct syscall_counts *c, const struct syscall_counts_config *config,
+		  struct diag *d)
+{
+	static const char *const programs[] = {"state_on_fork", "state_on_exec", "state_on_exit"};
+	int err = probe_core_follow(&c->core, d);
+
+	for (size_t i = 0; i < ARRAY_SIZE(programs) && !err; i++)
+		err = probe_core_attach(&c->core, programs[i], d);
+	if (!err)
+		err = attach_calls(c, config->only, d);
+	if (!err)
+		err = probe_core_targets(&c->core, d);
+	if (err)
+		return err;
+	return diag_errno(d, run_iterator(c->skeleton->progs.mark), "marking threads with BPF");
+}
+
+/* --- loading ---------------------------------------------------------------------------------- */
+
+/* They are made ahead, 2 KiB each: 38 MiB, a quarter of it where a cgroup leaves little. */
+static uint32_t keyed_rows(const struct syscall_counts_config *config)
+{
+	enum { KEYS_MOST = 16384, MEMORY_FOR_MOST = 512 << 20 };
+
+	if (config->by == SYSCALLS_BY_CALL)
+		return 1;
+	return unwind_maps_memory_left() < MEMORY_FOR_MOST ? KEYS_MOST / 4 : KEYS_MOST;
+}
+
+static int load(struct syscall_counts *c, const struct syscall_counts_config *config,
+		const struct host *h, struct diag *d)
+{
+	struct syscalls *k = c->skeleton = syscalls__open();
+	uint32_t n_rows;
+
+	if (!k)
+		return probe_core_load(&c->core, NULL, h, d);
+	c->attached = config->only && native_calls(config->only) <= ONE_CALL_MOST && h->tracefs[0]
+			      ? SYSCALL_ATTACH_ONE_CALL
+			      : SYSCALL_ATTACH_TP_BTF;
+	/* Rows are made ahead, for every CPU: no more than there are calls in use. */
+	n_rows = c->n_possible > 32 ? 128 : 256;
+	if (bpf_map__set_max_entries(k->maps.rows, n_rows))
+		return diag_errno(d, -errno, "rows for BPF");
+	if (bpf_map__set_max_entries(k->maps.keyed_rows, keyed_rows(config)))
+		return diag_errno(d, -errno, "rows for BPF");
+	c->setup.rows_mask = n_rows - 1;
+	*(struct target_setup *)&k->rodata->target_setup = c->core.setup;
+	*(struct syscalls_setup *)&k->rodata->setup = c->setup;
+	if (c->attached == SYSCALL_ATTACH_TP_BTF) {
+		bpf_program__set_autoload(k->progs.on_one_enter, false);
+		bpf_program__set_autoload(k->progs.on_one_exit, false);
+	}
+	return probe_core_load(&c->core, k->skeleton, h, d);
+}
+
+static int open_counts(struct syscall_counts *c, const struct syscall_counts_config *config,
+		       const struct host *h, struct diag *d)
+{
+	int n = libbpf_num_possible_cpus(), err;
+
+	if (n <= 0)
+		return diag_errno(d, -ENODEV, "counting the CPUs");
+	c->n_possible = (uint32_t)n;
+	c->by_cpu = calloc(c->n_possible, sizeof(*c->by_cpu));
+	if (!c->by_cpu)
+		return diag_errno(d, -ENOMEM, "counting system calls");
+	fill_setup(c, config);
+	err = probe_core_init(&c->core, &config->target, false, h, d);
+	if (!err)
+		err = load(c, config, h, d);
+	if (err)
+		return err;
+	c->core.shared = &c->skeleton->bss->target_shared;
+	c->shared = &c->skeleton->bss->shared;
+	return attach(c, config, d);
+}
+
+int syscall_counts_new(const struct syscall_counts_config *config, const struct host *h,
+		       note_list *notes UNUSED, struct syscall_counts **ret, struct diag *d)
+{
+	struct syscall_counts *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return diag_errno(d, -ENOMEM, "counting system calls");
+	err = open_counts(c, config, h, d);
+	if (err) {
+		syscall_counts_free(c);
+		return err;
+	}
+	*ret = c;
+	return 0;
+}
+
+int syscall_counts_start(struct syscall_counts *c)
+{
+	c->shared->start_ns = c->started_ns = clock_now_ns();
+	return probe_core_start(&c->core);
+}
+
+void syscall_counts_stop(struct syscall_counts *c)
+{
+	probe_core_stop(&c->core);
+	c->stopped_ns = clock_now_ns();
+	detach_after(c, 0); /* the target pays no more while the tables are read */
+}
+
+void syscall_counts_free(struct syscall_counts *c)
+{
+	if (!c)
+		return;
+	probe_core_release(&c->core);
+	syscalls__destroy(c->skeleton);
+	row_reader_release(&c->reader);
+	free(c->by_cpu);
+	free(c);
+}
+
+enum syscall_attach syscall_counts_attached(const struct syscall_counts *c)
+{
+	return c->attached;
+}
+
+bool syscall_counts_alive(const struct syscall_counts *c)
+{
+	return probe_core_alive(&c->core);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From the program's maps and its iterator to a table. */
+#include "syscalls.h"
+
+#include "syscalls.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <inspect/clock.h>
+#include <sys/stat.h>
+
+enum { KEYS_MAX = 1 << 20 }; /* more than any of the maps has */
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+/* The rows of all CPUs into the first of them. */
+static void sum_cpus(struct syscall_counts *c)
+{
+	struct syscalls_row *sum = &c->by_cpu[0];
+
+	for (uint32_t cpu = 1; cpu < c->n_possible; cpu++) {
+		const struct syscalls_row *one = &c->by_cpu[cpu];
+
+		sum->calls += one->calls;
+		sum->errors += one->errors;
+		sum->total_ns += one->total_ns;
+		sum->bytes += one->bytes;
+		sum->io += one->io;
+		sum->max = MAX(sum->max, one->max);
+		for (size_t i = 0; i < LOG_LINEAR_SLOTS; i++)
+			sum->slots[i] += one->slots[i];
+	}
+}
+
+static int read_call_rows(struct syscall_counts *c, struct syscall_table *t)
+{
+	int owners = bpf_map__fd(c->skeleton->maps.row_owners);
+	int rows = bpf_map__fd(c->skeleton->maps.rows);
+	int err = 0;
+
+	for (uint32_t i = 0; i <= c->setup.rows_mask && !err; i++) {
+		struct syscalls_key key = {.fd = -1};
+		struct syscall_row *row = &t->rest;
+
+		if (i && bpf_map_lookup_elem(owners, &i, &key.code))
+			continue;
+		if (bpf_map_lookup_elem(rows, &i, c->by_cpu))
+			return -errno;
+		sum_cpus(c);
+		/* Row 0 is that of calls without a row: no call has its key. */
+		if (!i) {
+			key.code = UINT32_MAX;
+			t->has_rest = c->by_cpu->calls != 0;
+		} else if (c->by_cpu->calls) {
+			row = syscall_table_row(t, &key);
+		}
+		if (!row)
+			return -ENOMEM;
+		if (c->by_cpu->calls)
+			err = row_reader_take(&c->reader, &key, c->by_cpu, row);
+	}
+	return err;
+}
+
+/* --- details and losses ----------------------------------------------------------------------- */
+
+int syscall_counts_details(struct syscall_counts *c, struct syscall_table *t)
+{
+	struct syscalls_detail_key key, *before = NULL;
+	int fd = bpf_map__fd(c->skeleton->maps.details), err = 0;
+
+	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
+		struct syscall_detail d;
+
+		if (bpf_map_get_next_key(fd, before, &key))
+			return errno == ENOENT ? 0 : -errno;
+		before = &key;
+		d.key = key;
+		if (!bpf_map_lookup_elem(fd, &key, &d.v))
+			err = array_push(&t->details, d);
+	}
+	return err;
+}
+
+static uint64_t missed_by(const struct bpf_program *p)
+{
+	struct bpf_prog_info info = {0};
+	uint32_t size = sizeof(info);
+
+	if (bpf_program__fd(p) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
+		return 0;
+	return info.recursion_misses;
+}
+
+static int read_counts(struct syscall_counts *c, struct syscall_table *t)
+{
+	CLEANUP(freep) uint64_t *by_cpu = calloc(c->n_possible, sizeof(*by_cpu));
+	struct {
+		enum syscalls_count which;
+		uint64_t *to;
+	} all[] = {
+		{SYSCALLS_UNMATCHED_EXIT, &t->losses.exits_without_enter},
+		{SYSCALLS_UNMATCHED_ENTER, &t->losses.enters_without_exit},
+		{SYSCALLS_KEYS_FULL, &t->losses.keys_dropped_calls},
+		{SYSCALLS_DETAILS_FULL, &t->losses.details_dropped},
+		{SYSCALLS_FILES_FULL, &t->losses.file_names_dropped},
+		{SYSCALLS_STATES_FULL, &t->losses.threads_dropped},
+		{SYSCALLS_ENDED_THREADS, &t->ended_threads},
+		{SYSCALLS_ENDED_NS, &t->threads_ns},
+		{SYSCALLS_STARTED_THREADS, &t->started_threads},
+		{SYSCALLS_FROM_BEFORE, &t->from_before},
+	};
+
+	if (!by_cpu)
+		return -ENOMEM;
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
+		uint32_t key = all[i].which;
+
+		if (bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.counts), &key, by_cpu))
+			return -errno;
+		*all[i].to = 0;
+		for (uint32_t cpu = 0; cpu < c->n_possible; cpu++)
+			*all[i].to += by_cpu[cpu];
+	}
+	t->losses.missed_by_recursion = missed_by(c->skeleton->progs.on_sys_enter) +
+					missed_by(c->skeleton->progs.on_sys_exit) +
+					missed_by(c->skeleton->progs.on_one_enter) +
+					missed_by(c->skeleton->progs.on_one_exit);
+	return 0;
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static int add_thread(const struct syscalls_thread *from, struct syscall_table *t)
+{
+	struct syscall_thread thread = {
+		.pid = from->pid,
+		.tid = from->tid,
+		.watched_ns = from->watched_ns,
+		.in_call_ns = from->in_call_ns,
+		.in_call = from->in_call,
+		.code = from->code,
+	};
+	struct syscall_row *row;
+
+	memcpy(thread.comm, from->comm, sizeof(from->comm));
+	t->threads_ns += from->watched_ns;
+	if (array_push(&t->threads, thread))
+		return -ENOMEM;
+	if (!from->in_call)
+		return 0;
+	row = syscall_table_row(t, &from->key);
+	if (!row)
+		return -ENOMEM;
+	if (!row->pid) {
+		row->pid = from->pid;
+		row->own_tid = from->own_tid;
+		row->fd = from->key.fd;
+		memcpy(row->comm, from->comm, sizeof(from->comm));
+	}
+	row->in_flight++;
+	row->from_before += from->from_before;
+	row->open_ns += from->in_call_ns;
+	row->oldest_ns = MAX(row->oldest_ns, from->in_call_ns);
+	return 0;
+}
+
+static int read_threads(struct syscall_counts *c, struct syscall_table *t)
+{
+	struct bpf_link *link = bpf_program__attach_iter(c->skeleton->progs.collect, NULL);
+	CLEANUP(closep) int fd = -1;
+	struct syscalls_thread thread;
+	size_t have = 0;
+	int err;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	err = fd < 0 ? -errno : 0;
+	while (!err) {
+		ssize_t n = read(fd, (char *)&thread + have, sizeof(thread) - have);
+
+		if (n < 0 && errno != EINTR && errno != EAGAIN)
+			err = -errno;
+		if (n == 0)
+			break;
+		if (n > 0)
+			have += (size_t)n;
+		if (have < sizeof(thread))
+			continue;
+		have = 0;
+		err = add_thread(&thread, t);
+	}
+	bpf_link__destroy(link);
+	return err;
+}
+
+int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
+{
+	int err = read_counts(c, ret);
+
+	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
+	if (!err)
+		err = read_call_rows(c, ret);
+	if (!err && c->setup.by != SYSCALLS_BY_CALL)
+		err = row_reader_map(&c->reader, bpf_map__fd(c->skeleton->maps.keyed_rows), ret);
+	if (!err && c->setup.details)
+		err = syscall_counts_details(c, ret);
+	for (size_t i = 0; i < ret->rows.n && c->setup.of_bytes; i++)
+		ret->rows.v[i].h.sum = ret->rows.v[i].bytes;
+	return err ? err : read_threads(c, ret);
+}
+
+/* --- names of files --------------------------------------------------------------------------- */
+
+/* From the root down. A part that fills its room was longer. */
+static void put_path(const struct syscalls_file *file, struct strbuf *out)
+{
+	uint32_t n = MIN(file->parts, (uint32_t)SYSCALLS_NAME_PARTS);
+
+	if (file->parts > SYSCALLS_NAME_PARTS)
+		strbuf_puts(out, "/…");
+	for (uint32_t i = n; i-- > 0;) {
+		size_t bytes = strnlen(file->part[i], SYSCALLS_NAME_BYTES);
+
+		strbuf_putc(out, '/');
+		strbuf_add(out, file->part[i], bytes);
+		if (bytes == SYSCALLS_NAME_BYTES - 1)
+			strbuf_puts(out, "…");
+	}
+	if (!n)
+		strbuf_putc(out, '/');
+}
+
+void syscall_counts_file(const struct syscall_counts *c, const struct syscalls_file_key *key,
+			 struct strbuf *out)
+{
+	struct syscalls_file file;
+
+	if (!key->inode || bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.files), key, &file))
+		return;
+	if (S_ISSOCK(file.mode) && file.parts == 0)
+		strbuf_printf(out, "socket:[%llu]", (unsigned long long)key->inode);
+	else if (S_ISFIFO(file.mode) && file.parts == 0)
+		strbuf_printf(out, "pipe:[%llu]", (unsigned long long)key->inode);
+	else
+		put_path(&file, out);
+}
+
+void syscall_counts_device(const struct syscall_counts *c, uint32_t rdev, struct strbuf *out)
+{
+	struct syscalls_file_key key, *before = NULL;
+	int fd = bpf_map__fd(c->skeleton->maps.files);
+	struct syscalls_file file;
+
+	for (size_t i = 0; i < KEYS_MAX && !bpf_map_get_next_key(fd, before, &key); i++) {
+		before = &key;
+		if (bpf_map_lookup_elem(fd, &key, &file) || file.rdev != rdev)
+			continue;
+		put_path(&file, out);
+		return;
+	}
+}
+
+bool syscall_counts_ended_name(const struct syscall_counts *c, uint32_t tid,
+			       char ret_comm[SYSCALLS_COMM + 1])
+{
+	char comm[SYSCALLS_COMM];
+
+	if (bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.ended_names), &tid, comm))
+		return false;
+	memcpy(ret_comm, comm, sizeof(comm));
+	ret_comm[SYSCALLS_COMM] = '\0';
+	return true;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sampler.h"
+
+#include <vitals.abi.h>
+
+#include "vitals.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <inspect/bpf_tasks.h>
+#include <inspect/clock.h>
+#include <linux/version.h>
+
+enum { VITALS_MAX = 1 << 20 };
+
+#define NEEDS_ITERATORS KERNEL_VERSION(5, 8, 0)
+#define NEEDS_USER_REGS KERNEL_VERSION(5, 15, 0) /* bpf_task_pt_regs */
+
+struct bpf_tasks {
+	struct vitals *skeleton;
+	struct bpf_link *iterator;
+	bool has_locks;
+};
+
+/* What libbpf says is for its developers. */
+static int say_nothing(enum libbpf_print_level level UNUSED, const char *format UNUSED,
+		       va_list args UNUSED)
+{
+	return 0;
+}
+
+static const char *reason_of(int err)
+{
+	static const struct {
+		int err;
+		const char *text;
+	} reasons[] = {
+		{-EPERM, "needs BPF: root, or CAP_BPF and CAP_PERFMON"},
+		{-EACCES, "needs BPF: the kernel's verifier or a security module refuses it"},
+		{-ENOMEM, "needs BPF: memory is short (it is charged to this program's cgroup)"},
+		{-ENOSYS, "needs BPF: this kernel has none"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(reasons); i++)
+		if (reasons[i].err == err)
+			return reasons[i].text;
+	return "needs BPF: this kernel lacks something that it uses";
+}
+
+static int load(struct bpf_tasks *b, const struct host *h, bool with_locks)
+{
+	__u64 pid_ns_inode;
+	int err = probe_pid_namespace(h, &pid_ns_inode);
+
+	if (err)
+		return err;
+	b->skeleton = vitals__open();
+	if (!b->skeleton)
+		return -errno;
+	b->skeleton->rodata->setup.pid_ns_inode = pid_ns_inode;
+	bpf_program__set_autoload(b->skeleton->progs.on_switch, with_locks);
+	err = vitals__load(b->skeleton);
+	if (!err) {
+		b->iterator = bpf_program__attach_iter(b->skeleton->progs.each_task, NULL);
+		err = b->iterator ? 0 : -errno;
+	}
+	if (!err && with_locks) {
+		b->skeleton->links.on_switch = bpf_program__attach(b->skeleton->progs.on_switch);
+		err = b->skeleton->links.on_switch ? 0 : -errno;
+	}
+	b->has_locks = with_locks && !err;
+	return err;
+}
+
+static void unload(struct bpf_tasks *b)
+{
+	bpf_link__destroy(b->iterator);
+	vitals__destroy(b->skeleton);
+	*b = (struct bpf_tasks){0};
+}
+
+int bpf_tasks_open(const struct host *h, struct bpf_tasks **ret, const char **ret_reason)
+{
+	bool with_locks = !h->kernel_version || h->kernel_version >= NEEDS_USER_REGS;
+	struct bpf_tasks *b;
+	int err;
+
+	*ret_reason = "needs BPF with the kernel's types (BTF), which this kernel has not";
+	if (!h->has_btf)
+		return -EOPNOTSUPP;
+	*ret_reason = "needs BPF iterators, which are of Linux 5.8";
+	if (h->kernel_version && h->kernel_version < NEEDS_ITERATORS)
+		return -EOPNOTSUPP;
+	b = calloc(1, sizeof(*b));
+	if (!b)
+		return -ENOMEM;
+	libbpf_set_print(say_nothing);
+	err = load(b, h, with_locks);
+	if (err && with_locks) {
+		/* The times alone are more than nothing. */
+		unload(b);
+		*ret_reason = reason_of(err);
+		err = load(b, h, false);
+	}
+	if (err) {
+		unload(b);
+		free(b);
+		*ret_reason = reason_of(err);
+		return err;
+	}
+	*ret = b;
+	return 0;
+}
+
+void bpf_tasks_close(struct bpf_tasks *b)
+{
+	if (!b)
+		return;
+	unload(b);
+	free(b);
+}
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+static int add_task(struct task_table *t, const struct vitals_record *r)
+{
+	struct task_times one = {
+		.pid = r->pid,
+		.tid = r->tid,
+		.run_ns = r->run_ns,
+		.delay_ns = r->delay_ns,
+		.start = r->start_ns,
+		.fd_table = r->fd_table,
+		.fd_limit = r->fd_limit,
+	};
+
+	memcpy(one.comm, r->comm, sizeof(one.comm));
+	one.comm[sizeof(one.comm) - 1] = '\0';
+	return t->tasks.n < VITALS_MAX ? array_push(&t->tasks, one) : -E2BIG;
+}
+
+static int read_tasks(const struct bpf_tasks *b, struct task_table *t)
+{
+	CLEANUP(closep) int fd = bpf_iter_create(bpf_link__fd(b->iterator));
+	struct vitals_record buf[256];
+	size_t have = 0; /* bytes: a read may end within a record */
+	int err = 0;
+
+	if (fd < 0)
+		return fd;
+	while (!err) {
+		ssize_t n = read(fd, (char *)buf + have, sizeof(buf) - have);
+		size_t records;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		have += (size_t)n;
+		records = have / sizeof(*buf);
+		for (size_t i = 0; i < records && !err; i++)
+			err = add_task(t, &buf[i]);
+		have %= sizeof(*buf);
+		memmove(buf, buf + records, have);
+	}
+	return err;
+}
+
+static int add_wait(struct task_table *t, const struct vitals_lock *lock, uint64_t ns,
+		    uint64_t times)
+{
+	for (size_t i = 0; i < t->locks.n; i++) {
+		struct lock_wait *l = &t->locks.v[i];
+
+		if (l->pid != lock->pid || l->user_va != lock->user_va)
+			continue;
+		l->wait_ns += ns;
+		l->waiters += (uint32_t)times;
+		return 0;
+	}
+	return array_push(&t->locks, (struct lock_wait){.pid = lock->pid,
+							.waiters = (uint32_t)times,
+							.user_va = lock->user_va,
+							.wait_ns = ns});
+}
+
+/* Waits that have ended, and what those of now have lasted so far. */
+static int read_locks(const struct bpf_tasks *b, struct task_table *t)
+{
+	int waited_fd = bpf_map__fd(b->skeleton->maps.waited);
+	int waiting_fd = bpf_map__fd(b->skeleton->maps.waiting);
+	struct vitals_lock lock, *last = NULL;
+	uint32_t tid, *last_tid = NULL;
+	uint64_t now_ns = clock_now_ns();
+	int err = 0;
+
+	for (unsigned i = 0; !err && i < VITALS_LOCKS_MAX; i++, last = &lock) {
+		struct vitals_waited w;
+
+		if (bpf_map_get_next_key(waited_fd, last, &lock))
+			break;
+		if (!bpf_map_lookup_elem(waited_fd, &lock, &w))
+			err = array_push(&t->locks, (struct lock_wait){lock.pid, (uint32_t)w.times,
+								       lock.user_va, w.ns});
+	}
+	for (unsigned i = 0; !err && i < VITALS_WAITING_MAX; i++, last_tid = &tid) {
+		struct vitals_waiting w;
+
+		if (bpf_map_get_next_key(waiting_fd, last_tid, &tid))
+			break;
+		if (!bpf_map_lookup_elem(waiting_fd, &tid, &w) && now_ns > w.since_ns)
+			err = add_wait(t, &w.lock, now_ns - w.since_ns, 1);
+	}
+	t->has_locks = true;
+	t->locks_dropped = b->skeleton->bss->shared.dropped;
+	return err;
+}
+
+int bpf_tasks_read(void *ctx, struct task_table *ret)
+{
+	const struct bpf_tasks *b = ctx;
+	int err = read_tasks(b, ret);
+
+	ret->source = "BPF task iterator (se.sum_exec_runtime, sched_info.run_delay)";
+	ret->no_locks = "needs BPF of Linux 5.15";
+	return err || !b->has_locks ? err : read_locks(b, ret);
+}

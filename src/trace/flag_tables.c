@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* From the exported headers of the kernel and the C library that this was compiled with. */
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/futex.h>
+#include <linux/io_uring.h>
+#include <linux/membarrier.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "flags.h"
+
+/* clang-format off */
+#ifndef MAP_32BIT
+#define MAP_32BIT 0x40 /* arch/x86/include/uapi/asm/mman.h; elsewhere the bit is free */
+#endif
+#define F(name) {name, #name}
+#define END {0, NULL}
+#define CHOICES(...) (const struct flag_name[]) {__VA_ARGS__, END}
+#define BITS CHOICES
+/* clang-format on */
+
+/* The kernel's, where the C library has another value or none. */
+enum {
+	KERNEL_O_LARGEFILE = 0100000,
+	KERNEL_FUTEX_OP_MASK = 0x7f,
+	KERNEL_AT_FDCWD = -100,
+	KERNEL_CLONE_SIGNAL_MASK = 0xff,
+	KERNEL_SOCKET_TYPE_MASK = 0xf,
+};
+
+const struct flag_table poll_events_table = {
+	.bits = BITS(F(POLLIN), F(POLLPRI), F(POLLOUT), F(POLLERR), F(POLLHUP), F(POLLNVAL),
+		     F(POLLRDNORM), F(POLLRDBAND), F(POLLWRNORM), F(POLLWRBAND), F(POLLMSG),
+		     F(POLLRDHUP)),
+};
+
+const struct flag_table epoll_events_table = {
+	.bits = BITS(F(EPOLLIN), F(EPOLLPRI), F(EPOLLOUT), F(EPOLLERR), F(EPOLLHUP), F(EPOLLRDNORM),
+		     F(EPOLLRDBAND), F(EPOLLWRNORM), F(EPOLLWRBAND), F(EPOLLMSG), F(EPOLLRDHUP),
+		     F(EPOLLEXCLUSIVE), F(EPOLLWAKEUP), F(EPOLLONESHOT), F(EPOLLET)),
+};
+
+const struct flag_table file_type_table = {
+	.choice_mask = S_IFMT,
+	.choices = CHOICES(F(S_IFREG), F(S_IFDIR), F(S_IFLNK), F(S_IFCHR), F(S_IFBLK), F(S_IFIFO),
+			   F(S_IFSOCK)),
+};
+
+const struct flag_name ioctl_names[] = {
+	F(TCGETS),    F(TCSETS),    F(TCSETSW),   F(TCSETSF),   F(TIOCGWINSZ), F(TIOCSWINSZ),
+	F(TIOCGPGRP), F(TIOCSPGRP), F(TIOCSCTTY), F(TIOCNOTTY), F(TIOCGPTN),   F(TIOCSPTLCK),
+	F(FIONREAD),  F(FIONBIO),   F(FIOASYNC),  F(FIOCLEX),   F(FIONCLEX),   END};
+
+const struct flag_name sockopt_names[] = {F(SO_DEBUG),        F(SO_REUSEADDR),
+					  F(SO_TYPE),         F(SO_ERROR),
+					  F(SO_DONTROUTE),    F(SO_BROADCAST),
+					  F(SO_SNDBUF),       F(SO_RCVBUF),
+					  F(SO_KEEPALIVE),    F(SO_OOBINLINE),
+					  F(SO_PRIORITY),     F(SO_LINGER),
+					  F(SO_REUSEPORT),    F(SO_PASSCRED),
+					  F(SO_PEERCRED),     F(SO_RCVLOWAT),
+					  F(SO_SNDLOWAT),     F(SO_RCVTIMEO),
+					  F(SO_SNDTIMEO),     F(SO_ACCEPTCONN),
+					  F(SO_PROTOCOL),     F(SO_DOMAIN),
+					  F(SO_INCOMING_CPU), F(SO_BUSY_POLL),
+					  F(SO_ZEROCOPY),     END};
+
+const struct flag_name tcp_option_names[] = {
+	F(TCP_NODELAY),  F(TCP_MAXSEG),     F(TCP_CORK),     F(TCP_KEEPIDLE),     F(TCP_KEEPINTVL),
+	F(TCP_KEEPCNT),  F(TCP_SYNCNT),     F(TCP_LINGER2),  F(TCP_DEFER_ACCEPT), F(TCP_INFO),
+	F(TCP_QUICKACK), F(TCP_CONGESTION), F(TCP_FASTOPEN), F(TCP_USER_TIMEOUT), END};
+
+#define RWF_NAMES F(RWF_HIPRI), F(RWF_DSYNC), F(RWF_SYNC), F(RWF_NOWAIT), F(RWF_APPEND)
+
+static const struct flag_table tables[SYSCALL_ARG_KINDS - SYSCALL_ARG_FLAGS] = {
+#define TABLE(kind) [ARG_##kind - SYSCALL_ARG_FLAGS]
+	TABLE(OPEN) = {.choice_mask = O_ACCMODE,
+		       .choices = CHOICES(F(O_RDONLY), F(O_WRONLY), F(O_RDWR)),
+		       .bits = BITS(F(O_CREAT), F(O_EXCL), F(O_NOCTTY), F(O_TRUNC), F(O_APPEND),
+				    F(O_NONBLOCK), F(O_SYNC), F(O_DSYNC), F(O_ASYNC), F(O_DIRECT),
+				    {KERNEL_O_LARGEFILE, "O_LARGEFILE"}, F(O_NOFOLLOW),
+				    F(O_NOATIME), F(O_CLOEXEC), F(O_PATH), F(O_TMPFILE),
+				    F(O_DIRECTORY))},
+	TABLE(ACCESS) = {.choice_mask = 7,
+			 .choices = CHOICES(F(F_OK)),
+			 .bits = BITS(F(R_OK), F(W_OK), F(X_OK))},
+	TABLE(AT) = {.bits = BITS(F(AT_SYMLINK_NOFOLLOW), F(AT_EACCESS), F(AT_SYMLINK_FOLLOW),
+				  F(AT_EMPTY_PATH))},
+	TABLE(UNLINK_AT) = {.bits = BITS(F(AT_REMOVEDIR))},
+	TABLE(FSTAT_AT) = {.choice_mask = 0x6000,
+			   .choices = CHOICES(F(AT_STATX_FORCE_SYNC), F(AT_STATX_DONT_SYNC)),
+			   .bits = BITS(F(AT_SYMLINK_NOFOLLOW), F(AT_NO_AUTOMOUNT),
+					F(AT_EMPTY_PATH))},
+	TABLE(STATX_MASK) = {.bits = BITS(F(STATX_ALL), F(STATX_BASIC_STATS), F(STATX_TYPE),
+					  F(STATX_MODE), F(STATX_NLINK), F(STATX_UID), F(STATX_GID),
+					  F(STATX_ATIME), F(STATX_MTIME), F(STATX_CTIME),
+					  F(STATX_INO), F(STATX_SIZE), F(STATX_BLOCKS),
+					  F(STATX_BTIME), F(STATX_MNT_ID))},
+	TABLE(RENAME) = {.bits = BITS(F(RENAME_NOREPLACE), F(RENAME_EXCHANGE), F(RENAME_WHITEOUT))},
+	TABLE(WHENCE) = {.choice_mask = ~0ULL,
+			 .choices = CHOICES(F(SEEK_SET), F(SEEK_CUR), F(SEEK_END), F(SEEK_DATA),
+					    F(SEEK_HOLE))},
+	TABLE(PROT) = {.bits = BITS(F(PROT_READ), F(PROT_WRITE), F(PROT_EXEC), F(PROT_GROWSDOWN),
+				    F(PROT_GROWSUP)),
+		       .zero = "PROT_NONE"},
+	TABLE(MAP) = {.choice_mask = MAP_TYPE,
+		      .choices = CHOICES(F(MAP_SHARED), F(MAP_PRIVATE), F(MAP_SHARED_VALIDATE)),
+		      .bits = BITS(F(MAP_FIXED), F(MAP_ANONYMOUS), F(MAP_32BIT), F(MAP_NORESERVE),
+				   F(MAP_POPULATE), F(MAP_NONBLOCK), F(MAP_GROWSDOWN),
+				   F(MAP_DENYWRITE), F(MAP_EXECUTABLE), F(MAP_LOCKED), F(MAP_STACK),
+				   F(MAP_HUGETLB), F(MAP_SYNC), F(MAP_FIXED_NOREPLACE))},
+	TABLE(MREMAP) = {.bits = BITS(F(MREMAP_MAYMOVE), F(MREMAP_FIXED), F(MREMAP_DONTUNMAP))},
+	TABLE(MADVICE) = {.choice_mask = ~0ULL,
+			  .choices = CHOICES(
+				  F(MADV_NORMAL), F(MADV_RANDOM), F(MADV_SEQUENTIAL),
+				  F(MADV_WILLNEED), F(MADV_DONTNEED), F(MADV_FREE), F(MADV_REMOVE),
+				  F(MADV_DONTFORK), F(MADV_DOFORK), F(MADV_HWPOISON),
+				  F(MADV_MERGEABLE), F(MADV_UNMERGEABLE), F(MADV_HUGEPAGE),
+				  F(MADV_NOHUGEPAGE), F(MADV_DONTDUMP), F(MADV_DODUMP),
+				  F(MADV_WIPEONFORK), F(MADV_KEEPONFORK), F(MADV_COLD),
+				  F(MADV_PAGEOUT), F(MADV_POPULATE_READ), F(MADV_POPULATE_WRITE),
+				  {24, "MADV_DONTNEED_LOCKED"}, {25, "MADV_COLLAPSE"},
+				  {102, "MADV_GUARD_INSTALL"}, {103, "MADV_GUARD_REMOVE"})},
+	TABLE(MSYNC) = {.bits = BITS(F(MS_ASYNC), F(MS_INVALIDATE), F(MS_SYNC))},
+	TABLE(MLOCK2) = {.bits = BITS(F(MLOCK_ONFAULT))},
+	TABLE(FUTEX_OP) = {.choice_mask = KERNEL_FUTEX_OP_MASK,
+			   .choices =
+				   CHOICES(F(FUTEX_WAIT), F(FUTEX_WAKE), F(FUTEX_FD),
+					   F(FUTEX_REQUEUE), F(FUTEX_CMP_REQUEUE), F(FUTEX_WAKE_OP),
+					   F(FUTEX_LOCK_PI), F(FUTEX_UNLOCK_PI),
+					   F(FUTEX_TRYLOCK_PI), F(FUTEX_WAIT_BITSET),
+					   F(FUTEX_WAKE_BITSET), F(FUTEX_WAIT_REQUEUE_PI),
+					   F(FUTEX_CMP_REQUEUE_PI), F(FUTEX_LOCK_PI2)),
+			   .bits = BITS(F(FUTEX_CLOCK_REALTIME))},
+	TABLE(FUTEX2) = {.choice_mask = 3,
+			 .choices = CHOICES({0, "FUTEX2_SIZE_U8"}, {1, "FUTEX2_SIZE_U16"},
+					    {2, "FUTEX2_SIZE_U32"}, {3, "FUTEX2_SIZE_U64"}),
+			 .bits = BITS({4, "FUTEX2_NUMA"}, {128, "FUTEX2_PRIVATE"})},
+	TABLE(CLONE) = {.choice_mask = KERNEL_CLONE_SIGNAL_MASK,
+			.choices = CHOICES({17, "SIGCHLD"}),
+			.bits = BITS(F(CLONE_VM), F(CLONE_FS), F(CLONE_FILES), F(CLONE_SIGHAND),
+				     F(CLONE_PIDFD), F(CLONE_PTRACE), F(CLONE_VFORK),
+				     F(CLONE_PARENT), F(CLONE_THREAD), F(CLONE_NEWNS),
+				     F(CLONE_SYSVSEM), F(CLONE_SETTLS), F(CLONE_PARENT_SETTID),
+				     F(CLONE_CHILD_CLEARTID), F(CLONE_DETACHED), F(CLONE_UNTRACED),
+				     F(CLONE_CHILD_SETTID), F(CLONE_NEWCGROUP), F(CLONE_NEWUTS),
+				     F(CLONE_NEWIPC), F(CLONE_NEWUSER), F(CLONE_NEWPID),
+				     F(CLONE_NEWNET), F(CLONE_IO),
+				     {0x100000000ULL, "CLONE_CLEAR_SIGHAND"},
+				     {0x200000000ULL, "CLONE_INTO_CGROUP"})},
+	TABLE(WAIT) = {.bits = BITS(F(WNOHANG), F(WSTOPPED), F(WCONTINUED), F(WNOWAIT),
+				    {0x20000000, "__WNOTHREAD"}, {0x40000000, "__WALL"},
+				    {0x80000000, "__WCLONE"})},
+	TABLE(WAIT_ID) = {.bits = BITS(F(WNOHANG), F(WSTOPPED), F(WEXITED), F(WCONTINUED),
+				       F(WNOWAIT))},
+	TABLE(EPOLL_CREATE) = {.bits = BITS(F(EPOLL_CLOEXEC))},
+	TABLE(EPOLL_OP) = {.choice_mask = ~0ULL,
+			   .choices =
+				   CHOICES(F(EPOLL_CTL_ADD), F(EPOLL_CTL_DEL), F(EPOLL_CTL_MOD))},
+	TABLE(FCNTL) = {.choice_mask = ~0ULL,
+			.choices = CHOICES(
+				F(F_DUPFD), F(F_GETFD), F(F_SETFD), F(F_GETFL), F(F_SETFL),
+				F(F_GETLK), F(F_SETLK), F(F_SETLKW), F(F_SETOWN), F(F_GETOWN),
+				F(F_SETSIG), F(F_GETSIG), F(F_SETOWN_EX), F(F_GETOWN_EX),
+				F(F_OFD_GETLK), F(F_OFD_SETLK), F(F_OFD_SETLKW), F(F_SETLEASE),
+				F(F_GETLEASE), F(F_NOTIFY), F(F_DUPFD_CLOEXEC), F(F_SETPIPE_SZ),
+				F(F_GETPIPE_SZ), F(F_ADD_SEALS), F(F_GET_SEALS))},
+	TABLE(FLOCK) = {.bits = BITS(F(LOCK_SH), F(LOCK_EX), F(LOCK_NB), F(LOCK_UN))},
+	TABLE(FALLOCATE) = {.bits = BITS(F(FALLOC_FL_KEEP_SIZE), F(FALLOC_FL_PUNCH_HOLE),
+					 F(FALLOC_FL_COLLAPSE_RANGE), F(FALLOC_FL_ZERO_RANGE),
+					 F(FALLOC_FL_INSERT_RANGE), F(FALLOC_FL_UNSHARE_RANGE))},
+	TABLE(FADVISE) = {.choice_mask = ~0ULL,
+			  .choices = CHOICES(F(POSIX_FADV_NORMAL), F(POSIX_FADV_RANDOM),
+					     F(POSIX_FADV_SEQUENTIAL), F(POSIX_FADV_WILLNEED),
+					     F(POSIX_FADV_DONTNEED), F(POSIX_FADV_NOREUSE))},
+	TABLE(FAMILY) = {.choice_mask = ~0ULL,
+			 .choices = CHOICES(F(AF_UNSPEC), F(AF_UNIX), F(AF_INET), F(AF_INET6),
+					    F(AF_NETLINK), F(AF_PACKET), F(AF_ALG), F(AF_VSOCK),
+					    F(AF_BLUETOOTH), F(AF_CAN), F(AF_KEY), F(AF_XDP))},
+	TABLE(SOCKET_TYPE) = {.choice_mask = KERNEL_SOCKET_TYPE_MASK,
+			      .choices = CHOICES(F(SOCK_STREAM), F(SOCK_DGRAM), F(SOCK_RAW),
+						 F(SOCK_RDM), F(SOCK_SEQPACKET), F(SOCK_DCCP),
+						 F(SOCK_PACKET)),
+			      .bits = BITS(F(SOCK_CLOEXEC), F(SOCK_NONBLOCK))},
+	TABLE(SOCKET_PROTO) = {.choice_mask = ~0ULL,
+			       .choices = CHOICES(F(IPPROTO_IP), F(IPPROTO_ICMP), F(IPPROTO_TCP),
+						  F(IPPROTO_UDP), F(IPPROTO_IPV6), F(IPPROTO_RAW),
+						  F(IPPROTO_ICMPV6), F(IPPROTO_SCTP),
+						  F(IPPROTO_MPTCP))},
+	TABLE(SHUTDOWN) = {.choice_mask = ~0ULL,
+			   .choices = CHOICES(F(SHUT_RD), F(SHUT_WR), F(SHUT_RDWR))},
+	TABLE(MSG_FLAGS) = {.bits = BITS(F(MSG_OOB), F(MSG_PEEK), F(MSG_DONTROUTE), F(MSG_CTRUNC),
+					 F(MSG_TRUNC), F(MSG_DONTWAIT), F(MSG_EOR), F(MSG_WAITALL),
+					 F(MSG_CONFIRM), F(MSG_ERRQUEUE), F(MSG_NOSIGNAL),
+					 F(MSG_MORE), F(MSG_WAITFORONE), F(MSG_ZEROCOPY),
+					 F(MSG_FASTOPEN), F(MSG_CMSG_CLOEXEC))},
+	TABLE(SOL) = {.choice_mask = ~0ULL,
+		      .choices = CHOICES(F(SOL_SOCKET), F(SOL_IP), {6, "SOL_TCP"}, {17, "SOL_UDP"},
+					 F(SOL_IPV6), F(SOL_NETLINK), F(SOL_PACKET))},
+	TABLE(CLOCK) = {.choice_mask = ~0ULL,
+			.choices = CHOICES(F(CLOCK_REALTIME), F(CLOCK_MONOTONIC),
+					   F(CLOCK_PROCESS_CPUTIME_ID), F(CLOCK_THREAD_CPUTIME_ID),
+					   F(CLOCK_MONOTONIC_RAW), F(CLOCK_REALTIME_COARSE),
+					   F(CLOCK_MONOTONIC_COARSE), F(CLOCK_BOOTTIME),
+					   F(CLOCK_REALTIME_ALARM), F(CLOCK_BOOTTIME_ALARM),
+					   F(CLOCK_TAI))},
+	TABLE(TIMER_FLAGS) = {.bits = BITS(F(TIMER_ABSTIME), F(TFD_TIMER_CANCEL_ON_SET))},
+	TABLE(ITIMER) = {.choice_mask = ~0ULL,
+			 .choices = CHOICES(F(ITIMER_REAL), F(ITIMER_VIRTUAL), F(ITIMER_PROF))},
+	TABLE(SIGMASK_HOW) = {.choice_mask = ~0ULL,
+			      .choices = CHOICES({0, "SIG_BLOCK"}, {1, "SIG_UNBLOCK"},
+						 {2, "SIG_SETMASK"})},
+	TABLE(RESOURCE) = {.choice_mask = ~0ULL,
+			   .choices = CHOICES(F(RLIMIT_CPU), F(RLIMIT_FSIZE), F(RLIMIT_DATA),
+					      F(RLIMIT_STACK), F(RLIMIT_CORE), F(RLIMIT_RSS),
+					      F(RLIMIT_NPROC), F(RLIMIT_NOFILE), F(RLIMIT_MEMLOCK),
+					      F(RLIMIT_AS), F(RLIMIT_LOCKS), F(RLIMIT_SIGPENDING),
+					      F(RLIMIT_MSGQUEUE), F(RLIMIT_NICE), F(RLIMIT_RTPRIO),
+					      F(RLIMIT_RTTIME))},
+	TABLE(RUSAGE_WHO) = {.choice_mask = ~0ULL,
+			     .choices = CHOICES(F(RUSAGE_SELF), {0xffffffff, "RUSAGE_CHILDREN"},
+						F(RUSAGE_THREAD))},
+	TABLE(PRCTL) = {.choice_mask = ~0ULL,
+			.choices = CHOICES(F(PR_SET_PDEATHSIG), F(PR_GET_PDEATHSIG),
+					   F(PR_GET_DUMPABLE), F(PR_SET_DUMPABLE),
+					   F(PR_GET_KEEPCAPS), F(PR_SET_KEEPCAPS), F(PR_SET_NAME),
+					   F(PR_GET_NAME), F(PR_GET_SECCOMP), F(PR_SET_SECCOMP),
+					   F(PR_CAPBSET_READ), F(PR_CAPBSET_DROP),
+					   F(PR_GET_SECUREBITS), F(PR_SET_SECUREBITS),
+					   F(PR_SET_TIMERSLACK), F(PR_GET_TIMERSLACK), F(PR_SET_MM),
+					   F(PR_SET_CHILD_SUBREAPER), F(PR_GET_CHILD_SUBREAPER),
+					   F(PR_SET_NO_NEW_PRIVS), F(PR_GET_NO_NEW_PRIVS),
+					   F(PR_SET_THP_DISABLE), F(PR_GET_THP_DISABLE),
+					   F(PR_CAP_AMBIENT), F(PR_SET_VMA), F(PR_SET_PTRACER))},
+	TABLE(ARCH_PRCTL) = {.choice_mask = ~0ULL,
+			     .choices = CHOICES({0x1001, "ARCH_SET_GS"}, {0x1002, "ARCH_SET_FS"},
+						{0x1003, "ARCH_GET_FS"}, {0x1004, "ARCH_GET_GS"},
+						{0x1011, "ARCH_GET_CPUID"},
+						{0x1012, "ARCH_SET_CPUID"})},
+	TABLE(EVENTFD) = {.bits = BITS(F(EFD_SEMAPHORE), F(EFD_CLOEXEC), F(EFD_NONBLOCK))},
+	TABLE(PIPE) = {.bits = BITS(F(O_CLOEXEC), F(O_DIRECT), F(O_NONBLOCK))},
+	TABLE(DUP3) = {.bits = BITS(F(O_CLOEXEC))},
+	TABLE(INOTIFY) = {.bits = BITS(F(IN_CLOEXEC), F(IN_NONBLOCK))},
+	TABLE(MEMFD) = {.bits = BITS(F(MFD_CLOEXEC), F(MFD_ALLOW_SEALING), F(MFD_HUGETLB),
+				     {8, "MFD_NOEXEC_SEAL"}, {16, "MFD_EXEC"})},
+	TABLE(GETRANDOM) = {.bits = BITS(F(GRND_NONBLOCK), F(GRND_RANDOM), F(GRND_INSECURE))},
+	TABLE(RWF) = {.bits = BITS(RWF_NAMES)},
+	TABLE(SPLICE) = {.bits = BITS(F(SPLICE_F_MOVE), F(SPLICE_F_NONBLOCK), F(SPLICE_F_MORE),
+				      F(SPLICE_F_GIFT))},
+	TABLE(URING_ENTER) = {.bits = BITS(F(IORING_ENTER_GETEVENTS), F(IORING_ENTER_SQ_WAKEUP),
+					   F(IORING_ENTER_SQ_WAIT), F(IORING_ENTER_EXT_ARG),
+					   {16, "IORING_ENTER_REGISTERED_RING"})},
+	TABLE(MEMBARRIER) = {.choice_mask = ~0ULL,
+			     .choices =
+				     CHOICES(F(MEMBARRIER_CMD_QUERY), F(MEMBARRIER_CMD_GLOBAL),
+					     F(MEMBARRIER_CMD_GLOBAL_EXPEDITED),
+					     F(MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED),
+					     F(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
+					     F(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED),
+					     F(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE),
+					     F(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE),
+					     F(MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ),
+					     F(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ))},
+	TABLE(CLOSE_RANGE) = {.bits = BITS({2, "CLOSE_RANGE_UNSHARE"}, {4, "CLOSE_RANGE_CLOEXEC"})},
+	TABLE(PIDFD) = {.bits = BITS({O_NONBLOCK, "PIDFD_NONBLOCK"}, {O_EXCL, "PIDFD_THREAD"})},
+	TABLE(SYNC_RANGE) = {.bits = BITS(F(SYNC_FILE_RANGE_WAIT_BEFORE), F(SYNC_FILE_RANGE_WRITE),
+					  F(SYNC_FILE_RANGE_WAIT_AFTER))},
+};
+
+const struct flag_table *flag_table_of(enum syscall_arg kind)
+{
+	const struct flag_table *t;
+
+	if (kind < SYSCALL_ARG_FLAGS || kind >= SYSCALL_ARG_KINDS)
+		return NULL;
+	t = &tables[kind - SYSCALL_ARG_FLAGS];
+	return t->choices || t->bits ? t : NULL;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inspect/unwind.h>
+
+static const char *const stop_texts[UNWIND_STOPS] = {
+	[UNWIND_CONTINUE] = "unfinished",
+	[UNWIND_END] = "complete",
+	[UNWIND_NO_ROW] = "no unwind information",
+	[UNWIND_NO_MAPPING] = "address in no mapping",
+	[UNWIND_NEW_MAPPING] = "new mapping",
+	[UNWIND_NO_FRAME_POINTER] = "no frame pointer",
+	[UNWIND_UNREADABLE] = "stack not readable",
+	[UNWIND_COPY_TOO_SHORT] = "stack copy too short",
+	[UNWIND_UNSUPPORTED] = "unsupported rule",
+	[UNWIND_LOST_REGISTER] = "register not saved",
+	[UNWIND_BAD_CFA] = "stack does not rise",
+	[UNWIND_DEPTH] = "deeper than --max-stack",
+	[UNWIND_32_BIT] = "32-bit process",
+	[UNWIND_NO_REGISTERS] = "no user registers",
+	[UNWIND_NO_FILE] = "file not readable",
+	[UNWIND_NO_MEMORY] = "no memory for rows",
+};
+
+const char *unwind_stop_text(enum unwind_stop stop)
+{
+	return (unsigned)stop < UNWIND_STOPS ? stop_texts[stop] : "unknown";
+}
+
+struct copy {
+	const uint8_t *bytes;
+	size_t n;
+	uint64_t start_va;
+};
+
+static int read_copy(void *ctx, __u64 user_va, __u64 *ret_word)
+{
+	const struct copy *c = ctx;
+	uint64_t at = user_va - c->start_va;
+
+	if (user_va < c->start_va)
+		return UNWIND_UNREADABLE;
+	if (c->n < 8 || at > c->n - 8)
+		return UNWIND_COPY_TOO_SHORT;
+	memcpy(ret_word, c->bytes + at, 8);
+	return 0;
+}
+
+static const struct unwind_rule jit_rule = {.kind = UNWIND_RULE_FP};
+
+/* The rule for the frame in state. */
+static enum unwind_stop find_rule(const struct unwind_walk *w, uint32_t pid,
+				  const struct unwind_state *state, const struct unwind_rule **ret)
+{
+	uint64_t pc = unwind_lookup_pc(state);
+	const struct mapping *m = process_table_find(w->processes, pid, pc);
+	const struct unwind_table *table;
+	const struct dso *d;
+	int err;
+
+	/* A guess that leads nowhere was wrong. */
+	if (!m)
+		return state->guessed ? UNWIND_NO_ROW : UNWIND_NO_MAPPING;
+	d = w->processes->dsos.dsos.v[m->dso];
+	if (d->kind == DSO_JIT) {
+		*ret = &jit_rule;
+		return UNWIND_CONTINUE;
+	}
+	err = unwind_tables_get(w->tables, d, w->local_host, &table);
+	if (err == -EOPNOTSUPP || (!err && table->arch != w->arch))
+		return UNWIND_UNSUPPORTED;
+	if (err == -EAGAIN)
+		return UNWIND_NEW_MAPPING;
+	if (err)
+		return err == -ENOMEM ? UNWIND_NO_MEMORY : UNWIND_NO_FILE;
+	*ret = unwind_table_find(table, pc - m->start_va + m->pgoff_bytes);
+	return UNWIND_CONTINUE;
+}
+
+size_t unwind_registers(const struct unwind_walk *w, uint32_t pid, struct unwind_state *state,
+			unwind_read_fn *read, void *ctx, uint64_t *chain, size_t max_frames,
+			enum unwind_stop *ret_stop)
+{
+	const struct unwind_rule *rule;
+	int stop = UNWIND_CONTINUE;
+	size_t n = 0;
+
+	while (!stop) {
+		if (n == max_frames) {
+			stop = UNWIND_DEPTH;
+			break;
+		}
+		chain[n] = unwind_chain_entry(state, !n);
+		n++;
+		stop = (int)find_rule(w, pid, state, &rule);
+		if (!stop)
+			stop = unwind_step(w->arch, rule, state, read, ctx);
+	}
+	*ret_stop = (enum unwind_stop)stop;
+	return n;
+}
+
+size_t unwind_sample(const struct unwind_walk *w, const struct sample *s, uint64_t *chain,
+		     size_t max_frames, enum unwind_stop *ret_stop, bool *ret_guessed)
+{
+	struct copy copy = {.bytes = s->stack, .n = s->stack_bytes};
+	struct unwind_state state = {0};
+	size_t n = 0;
+	int stop = unwind_state_from_perf(w->arch, &s->regs, &state);
+
+	copy.start_va = state.stack_low = state.r[UNWIND_SLOT_SP];
+	if (stop == UNWIND_32_BIT && max_frames)
+		chain[n++] = state.pc;
+	*ret_stop = (enum unwind_stop)stop;
+	if (!stop)
+		n = unwind_registers(w, s->pid, &state, read_copy, &copy, chain, max_frames,
+				     ret_stop);
+	*ret_guessed = state.guessed;
+	return n;
+}

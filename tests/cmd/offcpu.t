@@ -1,0 +1,317 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Where threads wait: beside the times that programs measure themselves in the same window, so that
+# a busy machine does not matter.
+. "$(dirname "$0")/lib.sh"
+python=/usr/bin/python3
+
+# What of a thread's time is accounted for: running + runnable + every reason, in percent.
+cat >"$tmp/sums.jq" <<'END'
+def reasons: ["lock", "disk", "network", "pipe", "poll", "sleep", "child", "page_fault", "reclaim",
+  "mmap_lock", "gpu", "stopped", "throttled", "other"];
+def sum: . as $t | .running_percent + .runnable_percent + .unknown_percent +
+  ([reasons[] | $t[. + "_percent"] // 0] | add);
+[.threads[] | select(.tid) | sum] | "\(length) \(min >= 98 and max <= 102)"
+END
+
+# phase FILE FUNCTION: ns waited with the function on the stack, the wait for a CPU afterwards included
+phase() {
+	jq --arg f "$2" '([.stacks[] | select(.function == $f) | .wait] | unique) as $w |
+		[.waits[] | select(.wait as $n | $w | index($n)) | .wait_ns + .queue_ns] | add // 0' "$1"
+}
+truth() { awk -v key="$1" '$1 == key { print $2 }' "$tmp/truth"; }
+share() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", 100 * a / b }'; }
+
+# --- a program with known waits -------------------------------------------------------------------
+
+exits 0 'a program with known waits' sh -c \
+	"exec '$INSPECT' offcpu --json -o '$tmp/a.data' --flame '$tmp/a.svg' -- '$W/wait_shares' 3 2>'$tmp/truth'"
+mv "$tmp/out" "$tmp/a.json"
+wall=$(truth wall)
+for part in sleep lock pipe; do
+	near "$(share "$(phase "$tmp/a.json" "phase_$part")" "$wall")" "$(share "$(truth $part)" "$wall")" 2 \
+		"its share of $part, with the right stack"
+done
+near "$(jq '.threads[] | select(.comm == "worker") | .running_percent' "$tmp/a.json")" \
+	"$(share "$(truth cpu)" "$wall")" 2 'its share of computing'
+is "$(jq -r '[.waits[] | select(.for == "futex the_lock")][0] | .reason, .waker' "$tmp/a.json" |
+	sed 's/ ([0-9]*)//' | tr '\n' ' ')" 'lock holder ' 'the lock by its name, and who had it'
+is "$(jq -r '[.waits[] | select(.reason == "pipe")][0] | .for, .waker' "$tmp/a.json" |
+	sed 's/ ([0-9]*)//; s/\[[0-9]*\]/[N]/' | tr '\n' ' ')" 'read pipe:[N] feeder ' \
+	'the pipe, and who wrote to it'
+is "$(jq -r '[.waits[] | select(.reason == "sleep")] | map(.waker) | unique | .[]' "$tmp/a.json")" '[irq]' \
+	'a timer is nobody: [irq]'
+is "$(jq '[.waits[] | select(.for == "futex the_lock") | .p50_ns <= .p99_ns and .p99_ns <= .max_ns] | all' \
+	"$tmp/a.json")" true 'percentiles are in order'
+is "$(jq -r -f "$tmp/sums.jq" "$tmp/a.json")" '4 true' 'the time of each thread adds up'
+
+# --- the file, and the picture --------------------------------------------------------------------
+
+"$INSPECT" report --json "$tmp/a.data" >"$tmp/report.json" 2>"$tmp/err"
+near "$(jq '.events[0].weight' "$tmp/report.json")" \
+	"$(jq '[.waits[] | .wait_ns + .queue_ns] | add' "$tmp/a.json")" 1 'the file has the same time, in ns'
+is "$(jq -r '.events[0] | .event, .unit' "$tmp/report.json" | tr '\n' ' ')" 'offcpu ns ' 'as event offcpu'
+ok '"$INSPECT" report --csv "$tmp/a.data" 2>/dev/null | grep -qF "[waiting: futex the_lock]"' \
+	'report names the lock from the file'
+ok 'grep -qF "[waiting: futex the_lock]" "$tmp/a.svg"' 'the flame graph shows it'
+ok '"$INSPECT" flame --folded "$tmp/a.data" 2>/dev/null |
+	grep -q "worker;.*;phase_lock;.*\[waiting: futex the_lock\]"' 'below its callers'
+ok 'perf script -i "$tmp/a.data" 2>/dev/null | grep -qF "[waiting: futex the_lock]"' 'perf reads it'
+
+# --- who wakes whom -------------------------------------------------------------------------------
+
+"$INSPECT" offcpu -q --wakers -o "$tmp/wakers.data" -- "$W/wait_shares" 2 >"$tmp/out" 2>"$tmp/err"
+"$INSPECT" flame --folded "$tmp/wakers.data" >"$tmp/wakers.folded" 2>"$tmp/err"
+ok 'grep -qE ";phase_lock;.*\[waiting: futex the_lock\]_\[k\];\[woken by holder\]_\[k\];.*;futex_wake_\[k\];.*;holder;start_thread" \
+	"$tmp/wakers.folded"' '--wakers: the stack of who had the lock, upside down'
+ok 'grep -qE "\[waiting: clock_nanosleep\]_\[k\];\[woken by an interrupt\]" "$tmp/wakers.folded"' \
+	'an interrupt has none'
+ok 'grep -q "\[waiting: read pipe:\[[0-9]*\]\]_\[k\];\[woken by feeder\]_\[k\];.*;feeder;start_thread" "$tmp/wakers.folded"' \
+	'the writer of the pipe'
+
+# --- all of a thread's time -----------------------------------------------------------------------
+
+exits 0 'record --wall' sh -c "exec '$INSPECT' record -q --wall -F 499 -o '$tmp/w.data' -- '$W/wait_shares' 2 >'$tmp/truth'"
+"$INSPECT" flame --folded "$tmp/w.data" >"$tmp/w.folded" 2>"$tmp/err"
+wall=$(truth wall)
+# leaf PATTERN: ns of the worker at leaves that match
+leaf() { awk -v leaf="$1" '/^worker;/ && $0 ~ leaf " ?_?\\[?k?\\]? [0-9]+$" { n += $NF } END { printf "%d\n", n }' "$tmp/w.folded"; }
+near "$(share "$(leaf '')" "$wall")" 100 2 "a thread's frames add up to its wall time"
+near "$(share "$(leaf '.on-cpu.')" "$wall")" "$(share "$(truth cpu)" "$wall")" 2 'what it ran'
+near "$(share "$(leaf '.waiting: futex the_lock.')" "$wall")" "$(share "$(truth lock)" "$wall")" 2 \
+	'what it waited for a lock'
+"$INSPECT" flame "$tmp/w.data" >"$tmp/w.svg" 2>"$tmp/err"
+is "$(grep -o 'class="[orw][0-9]"' "$tmp/w.svg" | cut -c8 | sort -u | tr '\n' ' ')" 'o r w ' \
+	'three colours of leaves'
+exits 2 'one unit: no other event' "$INSPECT" record --wall -e page-faults -o "$tmp/x" -- true
+
+# --- many threads ---------------------------------------------------------------------------------
+
+for n in 50 500; do
+	"$INSPECT" offcpu --json -- "$W/wait_shares" 2 $n >"$tmp/n.json" 2>"$tmp/err"
+	is "$(jq -r -f "$tmp/sums.jq" "$tmp/n.json")" "$((n + 1)) true" "the time of $n threads adds up"
+	is "$(jq .lost "$tmp/n.json")" 0 'and nothing is lost'
+done
+
+# --- no CPU for it --------------------------------------------------------------------------------
+
+cat >"$tmp/spin.py" <<'END'
+import os, time, sys
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    pass
+print("spin", os.getpid(), int(time.process_time() * 1e9))
+END
+"$INSPECT" offcpu --json -- taskset -c 0 sh -c "$python $tmp/spin.py 2 & $python $tmp/spin.py 2; wait" \
+	>"$tmp/spin.json" 2>"$tmp/truth"
+while read -r _ pid cpu_ns; do
+	jq --argjson pid "$pid" '.threads[] | select(.tid == $pid)' "$tmp/spin.json" >"$tmp/thread.json"
+	wall=$(jq .wall_ns "$tmp/thread.json")
+	near "$(jq .running_percent "$tmp/thread.json")" "$(share "$cpu_ns" "$wall")" 2 \
+		'two on one CPU: it ran as long as it says'
+	ok '[ "$(jq ".running_percent + .runnable_percent > 95 and .runnable_percent > 40" "$tmp/thread.json")" = true ]' \
+		'and could have run all the time'
+done < <(grep ^spin "$tmp/truth")
+
+group=/sys/fs/cgroup/cpu/inspect-test-$$
+if mkdir "$group" 2>/dev/null && echo 10000 >"$group/cpu.cfs_quota_us"; then
+	on_exit "rmdir '$group'"
+	before=$(awk '/throttled_time/ { print $2 }' "$group/cpu.stat")
+	"$INSPECT" offcpu --json -- sh -c "echo \$\$ >$group/cgroup.procs; exec $python $tmp/spin.py 2" \
+		>"$tmp/quota.json" 2>"$tmp/truth"
+	after=$(awk '/throttled_time/ { print $2 }' "$group/cpu.stat")
+	wall=$(jq '.threads[-1].wall_ns' "$tmp/quota.json")
+	kernel=$(share $((after - before)) "$wall")
+	# Until a CPU is free for it again, which the kernel does not count.
+	ok "[ \"\$(jq '.threads[-1] | .throttled_percent > $kernel - 3 and .running_percent < 100 - $kernel + 3 and
+		.throttled_percent < $kernel + 15' \"$tmp/quota.json\")\" = true ]" \
+		'a quota of a tenth of a CPU: throttled as long as the kernel says'
+	sh -c "echo \$\$ >$group/cgroup.procs; exec $python $tmp/spin.py 60" >"$tmp/out" &
+	spinner=$!
+	sleep 0.3
+	periods() { awk '/nr_throttled/ { print $2 }' "$group/cpu.stat"; }
+	before=$(periods)
+	"$INSPECT" offcpu --json -p $spinner -d 1 >"$tmp/times.json" 2>"$tmp/err"
+	after=$(periods)
+	ok "[ \"\$(jq '.nr_throttled >= 3 and .nr_throttled <= $after - $before' \"$tmp/times.json\")\" = true ]" \
+		'and as often'
+	like "$(jq -r .summary "$tmp/times.json")" "throttled \($(jq .nr_throttled "$tmp/times.json") times\)" \
+		'which the first line says'
+	kill $spinner
+	wait $spinner
+else
+	skip 'no cgroup v1 CPU controller here'
+fi
+
+# --- beside libbpf-tools' offcputime, at the same time ---------------------------------------------
+
+if command -v offcputime >/dev/null; then
+	"$W/wait_shares" 6 >/dev/null &
+	program=$!
+	sleep 0.5
+	offcputime -p $program 3 >"$tmp/theirs" 2>/dev/null &
+	sleep 0.5
+	"$INSPECT" offcpu --json -p $program -d 2 >"$tmp/ours.json" 2>"$tmp/err"
+	wait $!
+	kill $program
+	for thread in worker holder; do
+		theirs=$(awk -v name="$thread" '$1 == "-" { is = $2 == name } NF == 1 && $1 ~ /^[0-9]+$/ && is { n += $1 }
+			END { print n / 3e4 }' "$tmp/theirs")
+		near "$(jq --arg name "$thread" '.threads[] | select(.comm == $name) | 100 - .running_percent' \
+			"$tmp/ours.json")" "$theirs" 3 "offcputime has the same time off the CPU: $thread"
+	done
+	# Its largest stack of the worker is ours. The frame between a tracepoint and several programs
+	# comes and goes with us.
+	largest=$(awk 'NF == 0 { stack = "" } NF == 1 && $1 ~ /^[0-9]+$/ && is { sum[stack] += $1 }
+		$1 == "-" { is = $2 == "worker" }
+		NF == 1 && $1 ~ /^[a-z_]/ && $1 !~ /^(__traceiter|bpf_)/ { stack = stack " " $1 }
+		END { for (s in sum) if (sum[s] > most) { most = sum[s]; kept = s } print kept }' "$tmp/theirs")
+	ours=$(jq -r '([.stacks[] | select(.function == "worker") | .wait] | unique) as $w |
+		([.waits[] | select(.wait as $n | $w | index($n))] | max_by(.wait_ns) | .wait) as $top |
+		[.stacks[] | select(.wait == $top and .kind == "kernel") | .function |
+			select(test("schedule|^\\[") | not)][0:3] | join(" ")' "$tmp/ours.json")
+	like "$largest" "schedule $ours" 'and its largest stack is the same'
+else
+	skip 'no offcputime (libbpf-tools)' 3
+fi
+
+# --- Python ---------------------------------------------------------------------------------------
+
+cat >"$tmp/waits.py" <<'END'
+import queue, socket, subprocess, threading, time
+lock, ready, jobs = threading.Lock(), threading.Event(), queue.Queue()
+here, there = socket.socketpair()
+spent, run = {}, True
+
+def holder():
+    while run:
+        with lock:
+            ready.set()
+            time.sleep(0.03)
+        time.sleep(0.01)
+
+def feeder():
+    while run:
+        jobs.get()
+        time.sleep(0.02)
+        there.send(b"x")
+
+def timed(name, call, *args):
+    begin = time.monotonic_ns()
+    call(*args)
+    spent[name] = spent.get(name, 0) + time.monotonic_ns() - begin
+
+def worker():
+    global run
+    begin = time.monotonic_ns()
+    while time.monotonic_ns() - begin < 2e9:
+        timed("sleep", time.sleep, 0.04)
+        ready.clear(); ready.wait()
+        timed("lock", lambda: lock.acquire() and lock.release())
+        jobs.put(1)
+        timed("recv", here.recv, 1)
+        timed("child", lambda: subprocess.Popen(["sleep", "0.02"]).wait())
+    print("wall", time.monotonic_ns() - begin)
+    for name in spent: print(name, spent[name])
+    print("tid", threading.get_native_id())
+    run = False
+    jobs.put(1)
+
+threads = [threading.Thread(target=f) for f in (holder, feeder, worker)]
+for t in threads: t.start()
+for t in threads: t.join()
+END
+"$INSPECT" offcpu --json -- "$python" "$tmp/waits.py" >"$tmp/py.json" 2>"$tmp/truth"
+wall=$(truth wall)
+jq --argjson tid "$(truth tid)" '.threads[] | select(.tid == $tid)' "$tmp/py.json" >"$tmp/thread.json"
+near "$(share "$(phase "$tmp/py.json" time_sleep)" "$wall")" 0 400 'Python: time.sleep has its stack'
+for pair in sleep:sleep recv:network child:child; do
+	got=$(jq ".${pair#*:}_percent" "$tmp/thread.json")
+	want=$(share "$(truth "${pair%:*}")" "$wall")
+	# What it waited for a CPU in between, and for word of the child's exec, is accounted apart.
+	ok "awk 'BEGIN { exit !($got <= $want + 2 && $got >= $want - 2 - $(jq '.runnable_percent + (.pipe_percent // 0)' "$tmp/thread.json")) }'" \
+		"Python: its share of ${pair#*:}"
+done
+
+# --- a disk ---------------------------------------------------------------------------------------
+
+cat >"$tmp/fsync.py" <<'END'
+import os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+spent, begin = 0, time.monotonic_ns()
+while time.monotonic_ns() - begin < 1e9:
+    os.pwrite(fd, b"x" * 65536, 0)
+    before = time.monotonic_ns()
+    os.fsync(fd)
+    spent += time.monotonic_ns() - before
+END
+"$INSPECT" offcpu --json -- "$python" "$tmp/fsync.py" "$tmp/file" >"$tmp/disk.json" 2>"$tmp/err"
+if [ "$(jq '[.waits[] | select(.for | startswith("fsync"))] | length' "$tmp/disk.json")" = 0 ]; then
+	skip 'fsync does not wait on this file system' 2
+else
+	is "$(jq -r '[.waits[] | select(.for | startswith("fsync"))][0] | .for, .reason' "$tmp/disk.json" | tr '\n' ' ')" \
+		"fsync $tmp/file disk " 'fsync waits for the disk, for that file'
+	ok '[ "$(jq "[.waits[] | select(.for | startswith(\"fsync\"))] | map(.count) | add" "$tmp/disk.json")" -ge 1 ]' \
+		'and is counted'
+fi
+
+# --- waits that begin before, and do not end ------------------------------------------------------
+
+sleep 300 &
+sleeper=$!
+sleep 0.2
+"$INSPECT" offcpu --json -p $sleeper -d 0.5 >"$tmp/open.json" 2>"$tmp/err"
+is "$(jq -c '.waits[0] | [.for, .open, .before, .count, .idle]' "$tmp/open.json")" \
+	'["clock_nanosleep",1,1,1,true]' 'a wait since before the start, not over at the end'
+near "$(jq '.waits[0].wait_ns / .threads[0].wall_ns * 100' "$tmp/open.json")" 100 0.1 'is all of its time'
+is "$(jq -r '[.stacks[].function | select(. == "__libc_start_main" or . == "clock_nanosleep")] | join(" ")' \
+	"$tmp/open.json")" 'clock_nanosleep __libc_start_main' 'with its whole stack'
+kill $sleeper
+
+# --- the first screen -----------------------------------------------------------------------------
+
+cat >"$tmp/pool.py" <<'END'
+import queue, threading, time
+jobs = queue.Queue()
+def worker():
+    while True:
+        jobs.get()
+        sum(i * i for i in range(30000))
+for i in range(6): threading.Thread(target=worker, daemon=True).start()
+end = time.monotonic() + 1.5
+while time.monotonic() < end:
+    for i in range(6): jobs.put(i)
+    time.sleep(0.02)
+END
+COLUMNS=80 "$INSPECT" offcpu --stacks 10 -o "$tmp/pool.data" -- "$python" "$tmp/pool.py" >"$tmp/screen" 2>"$tmp/err" &
+screen=$!
+"$INSPECT" offcpu -q -d 1 -p $$ >"$tmp/out" 2>&1 # several programs at each switch
+wait $screen
+ok 'grep -A9 "^#[0-9]* futex, [5-9] locks" "$tmp/screen" | grep -q "^    PyThread_acquire_lock_timed  *python3"' \
+	"user frames are on the first screen, each thread's own lock at one place in one row"
+ok 'grep -A3 "^#[0-9]* futex, [5-9] locks" "$tmp/screen" | grep -q "^    kernel  futex_do_wait < __futex_wait"' \
+	"the kernel's are one line, without the scheduler's"
+ok '"$INSPECT" report --csv "$tmp/pool.data" 2>/dev/null | grep -q "_PyRuntime+0x[0-9a-f]* (GIL)"' 'the GIL by its name'
+is "$("$python" -c 'import sys; print(max(len(l.rstrip("\n")) for l in open(sys.argv[1], encoding="utf-8")) <= 80)' \
+	<(tail -n +2 "$tmp/screen"))" True 'in 80 columns, but for the path of a file'
+is "$("$INSPECT" flame --folded "$tmp/pool.data" 2>/dev/null | grep -cE '__traceiter_|bpf_trace')" 0 \
+	'no frame of ours is in the profile'
+
+# --- options --------------------------------------------------------------------------------------
+
+"$INSPECT" offcpu --json --min-wait 10ms -- "$W/wait_shares" 1 >"$tmp/min.json" 2>"$tmp/err"
+is "$(jq '[.waits[] | .wait_ns + .queue_ns >= .count * 1e7] | all' "$tmp/min.json")" true '--min-wait leaves shorter waits out'
+is "$(jq -r -f "$tmp/sums.jq" "$tmp/min.json")" '4 true' 'and says how much that was'
+"$INSPECT" offcpu --json --call-graph none -- "$W/wait_shares" 0.5 >"$tmp/none.json" 2>"$tmp/err"
+is "$(jq -c '[.stacks[] | select(.kind != "kernel")]' "$tmp/none.json")" '[]' '--call-graph none takes no stacks'
+like "$(jq -r '[.waits[].for] | join(",")' "$tmp/none.json")" 'futex the_lock' 'but the reasons'
+exits 7 'the exit code is that of CMD' "$INSPECT" offcpu -q -- sh -c 'exit 7'
+exits 127 'a command that is not there' "$INSPECT" offcpu -- /no/such/command
+exits 2 'a maximum below the minimum' "$INSPECT" offcpu --min-wait 2s --max-wait 1s -- true
+exits 2 'nothing to watch' "$INSPECT" offcpu
+like "$("$INSPECT" offcpu --stacks 0 -- sleep 0.1 2>&1)" '[0-9]+ % waiting.*lost 0' 'the first line sums up'
+cp "$(command -v sleep)" "$tmp/"$'a\033[31mb'
+unlike "$("$INSPECT" offcpu -- "$tmp/"$'a\033[31mb' 0.1 2>&1)" $'\033''\[31m' 'names are escaped'
+
+# --- -q: without notes, not without the answer ---
+like "$("$INSPECT" offcpu -q -d 0.2 -- sleep 1)" 'clock_nanosleep' '-q keeps the tables'

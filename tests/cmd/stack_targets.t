@@ -1,0 +1,180 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Other processes than the one of stack.t: eu-stack as a witness, 2,000 threads, families, Python, those
+# of an ordinary user, and hostile names.
+. "$(dirname "$0")/lib.sh"
+. tests/cmd/stack_lib.sh
+
+# --- eu-stack as the witness: it stops the process, and hangs where a thread is in D ---
+start all deadlock recv sleep
+"$INSPECT" stack -p "$pid" --json >"$tmp/json"
+timeout 20 eu-stack -r -p "$pid" >"$tmp/eu" 2>/dev/null
+for name in hold_a recv sleep; do
+	tid=$(tid_of $name)
+	is "$(query --argjson tid "$tid" '(.threads[] | select(.tid == $tid).group) as $g |
+		[.frames[] | select(.group == $g and .kind == "native")] | length')" \
+		"$(awk -v tid="TID $tid:" '$0 == tid { on = 1; next } /^TID/ { on = 0 }
+			on && /^#/ { n++ } END { print n }' "$tmp/eu")" \
+		"$name: as many frames as eu-stack has"
+done
+exec {hold}>&-
+wait
+
+# --- 2,000 threads ---
+start many pool=2000
+"$INSPECT" stack -p "$pid" --json >"$tmp/json"
+is "$(query '"\(.threads | length) \(.threads | group_by(.group) | map(length) | max)"')" '2001 2000' \
+	'2,000 threads: all of them, and one group'
+like "$(query '(.threads[-1].group) as $g | [.frames[] | select(.group == $g).function] | join(" ")')" \
+	'wait_for_work worker start_thread clone' '… with its stack'
+diag "2,001 threads read in $(query '.read_ns / 1e6 | floor') ms, named in $(query '.total_ns / 1e6 | floor') ms"
+exec {hold}>&-
+wait
+
+# --- children, zombies, the end ---
+bash -c 'sleep 0.01 & "$0" sleep recv & exec sleep 30' "$W/waits" <>"$tmp/many.in" >"$tmp/family" &
+parent=$!
+for _ in $(seq 200); do
+	grep -q ^ready "$tmp/family" && [ "$(cat "/proc/$parent/comm")" = sleep ] && break
+	sleep 0.05
+done
+"$INSPECT" stack -p "$parent" --children --json >"$tmp/json"
+is "$(query '[.processes[] | "\(.comm) \(.threads)"] | sort | join(", ")')" 'sleep 1, sleep 1, waits 3' \
+	'--children: every process'
+zombie=$(query '.threads[] | select(.state == "Z").pid')
+is "$(cut -d' ' -f3 "/proc/$zombie/stat") $(query '.threads[] | select(.state == "Z") | .stack')" 'Z none' \
+	'a zombie is told as such'
+exits 0 'a zombie alone' "$INSPECT" stack -p "$zombie"
+like "$(cat "$tmp/out")" "has ended \(Z, a zombie\).*$parent sleep, its parent" '… and who is to ask for it'
+kill "$(query '.processes[] | select(.comm == "waits").pid')" "$parent"
+wait
+
+sleep 60 | cat >/dev/null &
+for _ in $(seq 600); do
+	reader=$(pgrep -P $$ -x cat) && writer=$(pgrep -P $$ -x sleep) && break
+	sleep 0.05
+done
+while [ "$(cut -d' ' -f3 "/proc/$reader/stat")" != S ]; do sleep 0.05; done
+"$INSPECT" stack -p "$reader" --json >"$tmp/json"
+is "$(query '.threads[0].peer')" "$writer sleep (fd 1)" 'who writes into the pipe that is waited for'
+kill "$writer"
+wait
+
+sleep 30 &
+while [ "$(cat /proc/$!/comm)" != sleep ]; do sleep 0.02; done
+kill -STOP $!
+sleep 0.1
+"$INSPECT" stack -p $! >"$tmp/text"
+like "$(cat "$tmp/text")" "$! sleep: is stopped for" 'a process that is stopped already is told as such'
+kill $!
+kill -CONT $!
+wait
+
+sleep 2 &
+exits 0 'a target that ends between snapshots' "$INSPECT" stack -p $! -n 50 -I 300ms --json
+ok '[ "$(jq .snapshots "$tmp/out")" -lt 50 ]' '… ends them'
+
+# --- Python ---
+cat >"$tmp/threads.py" <<'END'
+import os, queue, socket, subprocess, sys, threading, time
+lock, a = threading.Lock(), socket.socketpair()
+lock.acquire()
+for wait in (lock.acquire, queue.Queue().get, lambda: a[1].recv(1),
+             lambda: subprocess.Popen(["sleep", "30"]).wait(), lambda: sys.stdin.read()):
+    threading.Thread(target=wait, daemon=True).start()
+time.sleep(0.3)
+print("ready", flush=True)
+time.sleep(30)
+END
+mkfifo "$tmp/python.in"
+python3 "$tmp/threads.py" <"$tmp/python.in" >"$tmp/python" &
+pid=$!
+exec {hold}>"$tmp/python.in"
+for _ in $(seq 200); do
+	grep -q ^ready "$tmp/python" && break
+	sleep 0.05
+done
+sleep 0.2
+"$INSPECT" stack -p "$pid" --json >"$tmp/json"
+is "$(query '[.threads[].syscall] | sort | join(" ")')" 'clock_nanosleep futex futex read recvfrom wait4' \
+	'Python: what each thread waits in'
+is "$(query '[.frames[].function | select(startswith("[truncated"))] | length')" 0 '… with whole stacks'
+like "$(query '.threads[] | select(.syscall == "read").object')" "$tmp/python.in" '… and the file it reads'
+pkill -P "$pid" sleep
+kill "$pid"
+exec {hold}>&-
+wait
+
+# --- pid namespaces: the tool inside with the target, and outside of it ---
+cat >"$tmp/inside.sh" <<'END'
+"$W/waits" deadlock <>"$tmp/own.in" >"$tmp/all" &
+for _ in $(seq 200); do
+	grep -q ^ready "$tmp/all" && break
+	sleep 0.05
+done
+"$INSPECT" stack -p $! --json >"$tmp/inside.json"
+wait
+END
+mkfifo -m 666 "$tmp/own.in"
+unshare -pf --mount-proc bash "$tmp/inside.sh" &
+for _ in $(seq 400); do
+	[ -s "$tmp/inside.json" ] && break
+	sleep 0.05
+done
+sleep 0.1
+pid=$(pgrep -f "^$W/waits deadlock\$")
+"$INSPECT" stack -p "$pid" --json >"$tmp/json"
+links='[.threads[] | select(.deadlock) | "\(.comm) \(.object)"] | sort | join(", ")'
+holders='([.threads[] | select(.deadlock).tid] | sort) == ([.threads[] | select(.deadlock).holder_tid] | sort)'
+is "$(query "$links"), $(query "$holders")" 'hold_a lock_b, hold_b lock_a, true' \
+	'a target in another pid namespace: holders by our ids'
+mv "$tmp/inside.json" "$tmp/json"
+is "$(query '[.threads[].tid] | sort | join(" ")')" \
+	"$(echo $(awk '{ print $2 }' "$tmp/all" | sort -n))" 'the tool inside: ids of that namespace'
+is "$(query "$links"), $(query "$holders")" 'hold_a lock_b, hold_b lock_a, true' '… and the deadlock'
+kill "$pid"
+wait
+rm "$tmp/own.in"
+
+# --- without rights: an ordinary user's own process ---
+chmod 755 "$tmp"
+cp "$INSPECT" "$tmp/inspect"
+cp "$W/waits" "$tmp/waits"
+user="setpriv --reuid=65534 --regid=65534 --clear-groups --no-new-privs"
+mkfifo -m 666 "$tmp/own.in"
+$user "$tmp/waits" deadlock recv spin <>"$tmp/own.in" >"$tmp/all" &
+for _ in $(seq 200); do
+	grep -q ^ready "$tmp/all" && break
+	sleep 0.05
+done
+pid=$(awk '/^ready/ { print $2 }' "$tmp/all")
+$user "$tmp/inspect" stack -p "$pid" --json >"$tmp/json" 2>"$tmp/err"
+is "$(query .read_by)" /proc 'an ordinary user: from /proc'
+like "$(query '.notes | join(" ")')" 'read from /proc: BPF is not allowed' '… which a note says'
+a=$(tid_of hold_a) b=$(tid_of hold_b)
+is "$(query '[.threads[] | select(.deadlock) | "\(.tid) \(.object) \(.holder_tid)"] | sort | join(", ")')" \
+	"$a lock_b $b, $b lock_a $a" '… with the deadlock'
+is "$(query --argjson tid "$(tid_of recv)" '.threads[] | select(.tid == $tid) |
+	"\(.state) \(.syscall) \(.since_ns)"')" 'S recvfrom null' '… the call, but not since when'
+like "$(functions "$(tid_of spin)")" '^spin_forever spinner start_thread' '… and the stack of one that runs'
+
+# --- BPF without the right to read memory: the kernel copies the stacks ---
+setpriv --inh-caps=-sys_ptrace --bounding-set=-sys_ptrace "$INSPECT" stack -p "$pid" --json >"$tmp/json"
+like "$(query '.notes | join(" ")')" 'memory of the target may not be read' 'without CAP_SYS_PTRACE: a note'
+like "$(functions "$a")" 'pthread_mutex_lock take_second hold_a start_thread clone' '… and whole stacks'
+is "$(query '[.frames[].function | select(startswith("[truncated"))] | length')" 0 '… of all threads'
+kill "$pid"
+wait
+
+# --- hostile names ---
+name=$'\e[31m;\nx'
+cp "$W/waits" "$tmp/$name"
+program=$tmp/$name
+start hostile sleep
+"$INSPECT" stack -p "$pid" >"$tmp/text" 2>&1
+unlike "$(cat "$tmp/text")" $'\e' 'a name does not reach the terminal as it is'
+like "$(cat "$tmp/text")" '\\x1b\[31m;\\nx' '… but escaped'
+"$INSPECT" stack -p "$pid" --json >"$tmp/json"
+is "$(query '.processes[0].comm')" "$name" 'and is whole in JSON'
+exec {hold}>&-
+wait

@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Limits of cgroups of version 1: what use says against what their files say.
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" = 0 ] || skip_all "makes cgroups: needs root"
+[ -e /sys/fs/cgroup/cpu ] && [ -e /sys/fs/cgroup/memory ] && [ -e /sys/fs/cgroup/pids ] ||
+	skip_all 'no cgroups of version 1 here (those of version 2: tests/slow/use_guests.t)'
+. tests/cmd/use_lib.sh
+
+name=inspect-test-$$
+group() { # CONTROLLER: a new cgroup
+	mkdir "/sys/fs/cgroup/$1/$name" && on_exit "rmdir /sys/fs/cgroup/$1/$name"
+}
+
+group cpu
+# So little that even a busy machine gives it all, and first.
+echo 5000 >"/sys/fs/cgroup/cpu/$name/cpu.cfs_quota_us"
+echo 100000 >"/sys/fs/cgroup/cpu/$name/cpu.shares"
+timeout 30 bash -c 'echo $$ >"/sys/fs/cgroup/cpu/$0/cgroup.procs"; while :; do :; done' "$name" &
+sleep 0.5
+before=$(grep -h throttled_time "/sys/fs/cgroup/cpu/$name/cpu.stat" | cut -d' ' -f2)
+start=$(date +%s%N)
+measure "$tmp/quota.json" -d 2
+after=$(grep -h throttled_time "/sys/fs/cgroup/cpu/$name/cpu.stat" | cut -d' ' -f2)
+end=$(date +%s%N)
+near "$(value "$tmp/quota.json" throttled_time_percent "/$name\$")" \
+	"$(awk "BEGIN { print 100 * ($after - $before) / ($end - $start) }")" 15 \
+	'quota: throttled for as long as cpu.stat says'
+is "$(verdict "$tmp/quota.json" 'cgroup CPU' "/$name\$")" critical 'quota: critical'
+is "$(jq -r '.findings[] | select(.rule == "cgroup-throttled") | .rule' "$tmp/quota.json")" \
+	cgroup-throttled 'quota: it is a finding'
+is "$(others "$tmp/quota.json" 'cgroup CPU')" '' 'a quota moves nothing else'
+measure "$tmp/group.json" -d 1 --cgroup "/sys/fs/cgroup/cpu/$name"
+is "$(verdict "$tmp/group.json" 'cgroup CPU' "/$name\$")" critical 'quota: --cgroup sees it too'
+kill $(jobs -p)
+wait 2>/dev/null
+
+group memory
+echo $((64 << 20)) >"/sys/fs/cgroup/memory/$name/memory.limit_in_bytes"
+bash -c 'echo $$ >"/sys/fs/cgroup/memory/$0/cgroup.procs"
+	exec python3 -c "import time; x = bytearray(50 << 20); time.sleep(60)"' "$name" 2>/dev/null &
+sleep 1
+measure "$tmp/memory.json" -d 0.5
+want=$(awk -v usage="$(cat "/sys/fs/cgroup/memory/$name/memory.usage_in_bytes")" \
+	'$1 == "total_inactive_file" { print 100 * (usage - $2) / (64 * 1048576) }' \
+	"/sys/fs/cgroup/memory/$name/memory.stat")
+near "$(value "$tmp/memory.json" cgroup_memory_percent "/$name\$")" "$want" 3 \
+	'memory: of the limit as the files say'
+(
+	sleep 0.7
+	exec bash -c 'echo $$ >"/sys/fs/cgroup/memory/$0/cgroup.procs"
+		exec python3 -c "x = bytearray(100 << 20)"' "$name"
+) >/dev/null 2>&1 &
+before=$(sed -n 's/^oom_kill //p' "/sys/fs/cgroup/memory/$name/memory.oom_control")
+measure "$tmp/oom.json" -d 2
+after=$(sed -n 's/^oom_kill //p' "/sys/fs/cgroup/memory/$name/memory.oom_control")
+is "$(value "$tmp/oom.json" cgroup_oom_kills "/$name\$")" "$((after - before))" \
+	"memory: $((after - before)) killed, as memory.oom_control says"
+is "$(verdict "$tmp/oom.json" 'cgroup memory' "/$name\$")" critical 'memory: a kill is critical'
+is "$(jq -r '.findings[0].rule' "$tmp/oom.json")" oom-killed 'memory: it is the first finding'
+is "$(others "$tmp/oom.json" 'cgroup memory')" '' 'a kill moves nothing else'
+kill $(jobs -p) 2>/dev/null
+wait 2>/dev/null
+
+group pids
+echo 5 >"/sys/fs/cgroup/pids/$name/pids.max"
+bash -c 'echo $$ >"/sys/fs/cgroup/pids/$0/cgroup.procs"
+	for i in 1 2 3 4; do sleep 30 & done; sleep 1; for i in 1 2 3; do (:) & done
+	wait' "$name" >/dev/null 2>&1 &
+sleep 0.5
+before=$(cut -d' ' -f2 "/sys/fs/cgroup/pids/$name/pids.events")
+measure "$tmp/pids.json" -d 2
+after=$(cut -d' ' -f2 "/sys/fs/cgroup/pids/$name/pids.events")
+is "$(value "$tmp/pids.json" pids_percent "/$name\$")" 100 'pids: 5 of 5'
+is "$(value "$tmp/pids.json" pids_refused "/$name\$")" "$((after - before))" \
+	'pids: refused as often as pids.events says'
+is "$(verdict "$tmp/pids.json" 'cgroup pids' "/$name\$")" critical 'pids: critical'
+is "$(others "$tmp/pids.json" 'cgroup pids')" '' 'a pids limit moves nothing else'
+xargs -r kill <"/sys/fs/cgroup/pids/$name/cgroup.procs"
+wait 2>/dev/null
+while [ -n "$(cat "/sys/fs/cgroup/pids/$name/cgroup.procs")" ]; do sleep 0.1; done

@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# An inference engine behind HTTP: found, read twice, and what servers do otherwise.
+. "$(dirname "$0")/lib.sh"
+. tests/cmd/use_lib.sh
+
+# Serves a page of vLLM whose counters grow, on a port of its own that it prints; by path, others.
+cat >"$tmp/server.py" <<'END'
+import http.server, sys, time, threading
+
+page = open("tests/data/engines/vllm.prom").read()
+asked = {}
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+    def send(self, code, body=b"", **headers):
+        self.send_response(code)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except OSError:
+            pass
+
+    def do_GET(self):
+        asked[self.path] = asked.get(self.path, 0) + 1
+        if self.path == "/metrics":
+            self.send(307, Location="/metrics/")
+        elif self.path == "/metrics/":
+            # Ten preemptions and 40 first tokens of 0.2 to 0.4 s more each time.
+            n = asked[self.path]
+            text = page.replace("_total{engine=\"0\",model_name=\"meta-llama/Llama-3.1-8B-Instruct\"} 118.0",
+                                "_total{engine=\"0\",model_name=\"m\"} %d" % (118 + 10 * n))
+            for bound in ("0.4", "+Inf"):
+                old = 'first_token_seconds_bucket{engine="0",le="%s",model_name="meta-llama/Llama-3.1-8B-Instruct"} 200.0' % bound
+                text = text.replace(old, 'first_token_seconds_bucket{engine="0",le="%s"} %d' % (bound, 200 + 40 * n))
+            self.send(200, text.encode())
+        elif self.path == "/slow":
+            time.sleep(5)
+            self.send(200, page.encode())
+        elif self.path == "/huge":
+            self.send(200, b"# xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n" * 300000)
+        elif self.path == "/away":
+            self.send(302, Location="http://127.0.0.2:9/metrics")
+        elif self.path == "/loop":
+            self.send(302, Location="/loop")
+        elif self.path == "/file":
+            self.send(302, Location="file:///etc/passwd")
+        elif self.path == "/html":
+            self.send(200, b"<html>\x1b[31mhello</html>\n")
+        elif self.path == "/broken":
+            self.send(200, b"\x00\xff{{{\nvllm:num_requests_running 3\nvllm:num_requests_waiting{ 4\n")
+        else:
+            self.send(404)
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+server.daemon_threads = True
+print(server.server_address[1], flush=True)
+server.serve_forever()
+END
+python3 "$tmp/server.py" >"$tmp/port" &
+server=$!
+until [ -s "$tmp/port" ]; do sleep 0.05; done
+url=http://127.0.0.1:$(cat "$tmp/port")
+
+# --- found by itself, through a redirection ---
+measure "$tmp/engine.json" -d 1 -p $server
+is "$(jq -r '.notes[] | select(test("was found at"))' "$tmp/engine.json")" \
+	"vLLM was found at $url/metrics" 'found among the ports of the target'
+is "$(value "$tmp/engine.json" requests_running)" 32 'running: of all engines'
+is "$(value "$tmp/engine.json" requests_waiting)" 40 'waiting'
+is "$(value "$tmp/engine.json" kv_cache_percent)" 93.75 'KV cache: the fullest'
+near "$(value "$tmp/engine.json" preemptions_per_second)" 9 3 'preemptions: ten more in the window'
+near "$(value "$tmp/engine.json" first_token_p50_ms)" 300 1 'first token: of the window alone'
+near "$(value "$tmp/engine.json" first_token_p99_ms)" 398 1 'and its 99 %'
+is "$(value "$tmp/engine.json" per_token_p50_ms)" '' 'no request in the window: no time'
+is "$(verdict "$tmp/engine.json" 'KV cache')" warn 'KV cache: warn'
+is "$(verdict "$tmp/engine.json" 'request queue')" warn 'the queue is longer than the batch'
+is "$(jq -r '[.findings[].rule] | map(select(test("^(kv|engine)"))) | join(" ")' "$tmp/engine.json")" \
+	'kv-cache-full engine-overloaded' 'both are recognised'
+measure "$tmp/engine.json" -d 0.2 -p $server --no-engine
+is "$(value "$tmp/engine.json" requests_running)" '' '--no-engine asks nobody'
+
+# --- with a GPU: who waits for whom ---
+mkdir "$tmp/lib"
+cp "$W/fake_nvml" "$tmp/lib/libnvidia-ml.so.1"
+export FAKE_NVML=$tmp/gpus
+rules() { # BUSY ARG…
+	printf 'count 1\n0.busy %d\n0.memory_gib 80\n0.used_gib 70\n' "$1" >"$FAKE_NVML"
+	shift
+	LD_LIBRARY_PATH=$tmp/lib "$INSPECT" use --json -d 0.5 "$@" 2>/dev/null |
+		jq -r '[.findings[].rule] | join(" ")'
+}
+like "$(rules 12 --engine "$url/metrics")" 'gpu-starved' 'requests wait and the GPU idles: starved'
+printf 'vllm:num_requests_running 8\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.3\n' >"$tmp/metrics"
+(cd "$tmp" && exec python3 -m http.server --bind 127.0.0.1 0 2>&1) >"$tmp/quiet.log" &
+until grep -q 'port ' "$tmp/quiet.log" 2>/dev/null; do sleep 0.05; done
+quiet=http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\).*/\1/p' "$tmp/quiet.log")/metrics
+like "$(rules 98 --engine "$quiet")" 'gpu-bound' 'GPU busy with a short queue: the GPU'
+unlike "$(rules 98 --engine "$quiet")" 'kv-cache-full|engine-overloaded|gpu-starved' 'and nothing else of the engine'
+
+# --- what servers do otherwise: one reason, and everything else is measured ---
+reason() { # URL
+	measure "$tmp/engine.json" -d 0.1 --engine "$1"
+	is "$(jq '[.resources[] | select(.resource == "CPU")] | length > 0' "$tmp/engine.json")" true 'the rest is measured' >/dev/null
+	jq -r '.values[] | select(.resource == "engine") | .value_reason' "$tmp/engine.json"
+}
+is "$(reason "$url/nothing")" 'HTTP status 404' 'no such page'
+is "$(reason "$url/away")" 'it redirects to another server' 'a redirection to another server is not followed'
+is "$(reason "$url/file")" 'it redirects to another server' 'nor one to a file'
+is "$(reason "$url/loop")" 'it redirects again and again' 'nor one in a circle'
+is "$(reason "$url/html")" 'no metrics of an engine that is known' 'a page that is none'
+like "$(reason "$url/huge")" 'larger than 16 MiB' 'a page without an end'
+like "$(reason "$url/slow")" '[Tt]ime' 'a server that does not answer in time'
+like "$(reason file:///etc/passwd)" '.' 'a file is no server'
+like "$(reason http://127.0.0.1:1/metrics)" "[Cc]ouldn't connect" 'nobody there'
+measure "$tmp/engine.json" -d 0.1 --engine "$url/broken"
+is "$(value "$tmp/engine.json" requests_running)" 3 'of a broken page the good lines are read'
+like "$(jq -r '.notes[]' "$tmp/engine.json")" '^2 lines of .* are no metrics' 'and the others counted'

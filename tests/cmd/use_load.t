@@ -1,0 +1,205 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# Load of a known kind moves the row that it should, by as much as another reading of the same says,
+# and no row that has nothing to do with it.
+. "$(dirname "$0")/lib.sh"
+[ "$(id -u)" = 0 ] || skip_all "makes cgroups and namespaces: needs root"
+
+. tests/cmd/use_lib.sh
+
+name=inspect-test-$$
+# --- CPU: one full CPU of a process with two, one hot thread ---
+python3 -c 'while True: pass' &
+spinner=$!
+cat >"$tmp/cpu.py" <<'END'
+import json, os, subprocess, sys, time
+
+def busy():
+    total = [int(x) for x in open("/proc/stat").readline().split()[1:9]]
+    return sum(total) - total[3] - total[4], sum(total)
+
+def thread(pid):
+    run, delay = open(f"/proc/{pid}/schedstat").read().split()[:2]
+    return int(run), int(delay)
+
+pid = int(sys.argv[1])
+a, ta, wa = busy(), thread(pid), time.monotonic_ns()
+subprocess.run([os.environ["INSPECT"], "use", "--json", "-d", "1", "-p", str(pid)],
+               stdout=open(sys.argv[2], "w"), check=True)
+b, tb, wb = busy(), thread(pid), time.monotonic_ns()
+print(100 * (b[0] - a[0]) / (b[1] - a[1]), 100 * (tb[0] - ta[0]) / (wb - wa), 100 * (tb[1] - ta[1]) / (wb - wa))
+END
+read -r host thread delay <<<"$(python3 "$tmp/cpu.py" $spinner "$tmp/cpu.json")"
+near "$(value "$tmp/cpu.json" cpu_busy_percent)" "$host" 12 'CPU: busy as /proc/stat says'
+near "$(value "$tmp/cpu.json" thread_busy_percent)" "$thread" 10 'hottest thread: as its schedstat says'
+near "$(value "$tmp/cpu.json" process_cpus)" "$(awk "BEGIN { print $thread / 100 }")" 0.1 'process CPU: the same'
+near "$(value "$tmp/cpu.json" process_run_delay_percent)" "$delay" 10 'run delay: as its schedstat says'
+like "$(jq -r '.resources[] | select(.resource == "hottest thread") | .device' "$tmp/cpu.json")" \
+	"^python3/$spinner$" 'the hottest thread has a name'
+is "$(others "$tmp/cpu.json")" '' 'a full CPU moves nothing else'
+kill $spinner
+
+# --- run queue: 8 spinners on one CPU ---
+for _ in 1 2 3 4 5 6 7 8; do
+	taskset -c 0 timeout 20 sh -c 'while :; do :; done' &
+done
+cat >"$tmp/delay.py" <<'END'
+import glob, os, subprocess, sys, time
+
+def delays():
+    sums = {}
+    for path in glob.glob("/proc/[0-9]*/task/*/schedstat"):
+        try:
+            sums[path] = int(open(path).read().split()[1])
+        except OSError:
+            pass
+    return sums
+
+a, wa = delays(), time.monotonic_ns()
+subprocess.run([os.environ["INSPECT"], "use", "--json", "-d", "2"], stdout=open(sys.argv[1], "w"), check=True)
+b, wb = delays(), time.monotonic_ns()
+print(100 * sum(v - a.get(k, 0) for k, v in b.items()) / (wb - wa) / os.cpu_count())
+END
+delay=$(python3 "$tmp/delay.py" "$tmp/queue.json")
+got=$(value "$tmp/queue.json" run_delay_percent '^$')
+ok "awk 'BEGIN { exit !($got > 0.7 * $delay && $got < 1.4 * $delay && $got > 100) }'" \
+	"run queue: $got % is what all schedstats say, $delay %"
+is "$(verdict "$tmp/queue.json" CPU '^$')" critical 'and critical'
+kill $(jobs -p)
+wait 2>/dev/null
+
+# --- locks: what the threads have measured themselves ---
+"$W/locks" 4 6 >"$tmp/locks.out" &
+locks=$!
+sleep 1
+measure "$tmp/locks.json" -d 2 -p $locks
+wait $locks
+read -r _ waited wall address <"$tmp/locks.out"
+near "$(value "$tmp/locks.json" lock_wait)" "$(awk "BEGIN { print $waited / $wall }")" 0.25 \
+	'locks: seconds a second, as the threads say; a condition is none'
+is "$(jq -r '.resources[] | select(.resource == "locks") | .device' "$tmp/locks.json")" \
+	"locks/$locks $address" 'the lock is told by its address'
+like "$(jq -r '.findings[0].rule' "$tmp/locks.json")" '^locked$' 'it is the first finding'
+is "$(others "$tmp/locks.json")" '' 'locks move nothing else'
+
+# One thread alone never waits; those on conditions do, but not for a lock.
+"$W/locks" 1 4 >/dev/null &
+idle=$!
+if command -v musl-gcc >/dev/null; then
+	musl-gcc -O2 -D_GNU_SOURCE -pthread -o "$tmp/musl" tests/workloads/locks.c
+	"$tmp/musl" 1 4 >/dev/null &
+	idle=$idle,$!
+fi
+sleep 0.5
+measure "$tmp/idle.json" -d 1 -p $idle
+is "$(value "$tmp/idle.json" lock_wait)" 0 'waiting for work is no waiting for a lock, in glibc and musl'
+
+# --- descriptors ---
+python3 - "$tmp/fds.json" >"$tmp/fds" <<'END'
+import os, resource, subprocess, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
+files = [open("/dev/null") for _ in range(270)]
+with open(sys.argv[1], "w") as out:
+    subprocess.run([os.environ["INSPECT"], "use", "--json", "-d", "0.3"], stdout=out, check=True)
+    print(os.getpid(), 100 * (len(os.listdir("/proc/self/fd")) - 1) / 300)
+END
+read -r pid percent <"$tmp/fds"
+near "$(value "$tmp/fds.json" fds_percent "/$pid\$")" "$percent" 1 'fds: found host-wide, and counted right'
+is "$(verdict "$tmp/fds.json" fds "/$pid\$")" warn 'fds: 90 % is a warning'
+is "$(others "$tmp/fds.json")" '' 'descriptors move nothing else'
+
+# --- disk: each write waits for the disk ---
+cat >"$tmp/disk.py" <<'END'
+import json, os, subprocess, sys, threading, time
+
+def disks():
+    return {f[2]: [int(x) for x in f[3:14]] for f in (l.split() for l in open("/proc/diskstats"))}
+
+def write():
+    fd = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT)
+    while not done:
+        os.pwrite(fd, b"x" * 4096, 0)
+        os.fsync(fd)
+
+done = False
+writer = threading.Thread(target=write)
+writer.start()
+a = disks()
+subprocess.run([os.environ["INSPECT"], "use", "--json", "--all", "-d", "2"], stdout=open(sys.argv[1], "w"), check=True)
+b = disks()
+done = True
+writer.join()
+values = json.load(open(sys.argv[1]))["values"]
+name = max(b, key=lambda n: b[n][4] - a[n][4] if os.path.exists("/sys/block/" + n) else 0)
+d = [y - x for x, y in zip(a[name], b[name])]
+get = lambda m: next(v["value"] for v in values if v["metric"] == m and v["device"] == name)
+ios, await_ms = d[0] + d[4], (d[3] + d[7]) / (d[0] + d[4])
+print(get("disk_ios_per_second") * 2 / ios, get("disk_await_ms"), await_ms)
+END
+if findmnt -n -o FSTYPE -T "$PWD" | grep -qE 'tmpfs|overlay|9p|nfs'; then
+	skip 'there is no disk below this folder' 2
+else
+	read -r share got want <<<"$(python3 "$tmp/disk.py" "$tmp/disk.json" "$PWD/$name")"
+	rm -f "$PWD/$name"
+	near "$share" 0.9 0.2 'disk: I/Os as diskstats counts them around it'
+	ok "awk 'BEGIN { exit !($got > 0.5 * $want - 0.1 && $got < 2 * $want + 0.1) }'" \
+		"disk: await $got ms, $want ms around it"
+fi
+
+# --- a network of its own: drops, and a server that does not accept ---
+cat >"$tmp/net.py" <<'END'
+import os, socket, subprocess, sys, time
+
+def column(path, group, name):
+    names, values = [l.split() for l in open(path) if l.startswith(group)]
+    return int(values[names.index(name)])
+
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+server = socket.socket()
+server.bind(("127.0.0.1", 0))
+server.listen(1)
+before = column("/proc/net/netstat", "TcpExt:", "ListenOverflows")
+tool = subprocess.Popen([os.environ["INSPECT"], "use", "--json", "-d", "2"], stdout=open(sys.argv[1], "w"))
+time.sleep(1)
+clients = []
+for _ in range(20):
+    c = socket.socket()
+    c.setblocking(False)
+    c.connect_ex(server.getsockname())
+    clients.append(c)
+time.sleep(0.5)
+tool.wait()
+print(column("/proc/net/netstat", "TcpExt:", "ListenOverflows") - before)
+END
+overflows=$(unshare -n python3 "$tmp/net.py" "$tmp/net.json" 2>/dev/null)
+got=$(value "$tmp/net.json" listen_overflows_per_second)
+ok "awk 'BEGIN { exit !($overflows > 10 && $got * 2 > 0.4 * $overflows && $got * 2 < 1.1 * $overflows) }'" \
+	"TCP: $got listen overflows a second, $overflows in 2 s as netstat says"
+is "$(verdict "$tmp/net.json" TCP)" warn 'TCP: it is a warning'
+is "$(others "$tmp/net.json" TCP)" '' 'overflows move nothing else'
+
+# What is sent into a pair whose other end goes down is dropped.
+cat >"$tmp/drops.sh" <<'END'
+drops() { awk '$1 == "a0:" { print $5 + $13 }' /proc/net/dev; }
+ip link add a0 type veth peer name b0
+ip addr add 10.9.9.1/24 dev a0
+ip link set a0 up
+ip link set b0 up
+ip neigh add 10.9.9.2 lladdr 02:00:00:00:00:01 dev a0
+echo x >/dev/udp/10.9.9.2/9
+before=$(drops)
+"$INSPECT" use --json -d 2 >"$1" &
+while kill -0 $! 2>/dev/null; do
+	ip link set b0 up
+	ip link set b0 down
+	for i in 1 2 3 4 5 6 7 8 9 10; do echo x >/dev/udp/10.9.9.2/9; done
+	sleep 0.05
+done
+echo $(($(drops) - before))
+END
+dropped=$(unshare -n bash "$tmp/drops.sh" "$tmp/drops.json" 2>/dev/null)
+got=$(value "$tmp/drops.json" net_drops_per_second a0)
+ok "awk 'BEGIN { exit !($dropped > 20 && $got * 2 > 0.4 * $dropped && $got * 2 < 1.1 * $dropped) }'" \
+	"network: $got drops a second, $dropped in 2 s as /proc/net/dev says"
+is "$(verdict "$tmp/drops.json" network a0)" warn 'network: it is a warning'
+is "$(others "$tmp/drops.json" network)" '' 'drops move nothing else'

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * gpu_calls FOLDER STEP…: calls of a fake driver (fake_gpu). Steps, in the order given:
+ *	answer DELAY_US STATUS_OFF STATUS ERRNO   how all later calls are answered
+ *	open NODE                                 the device of later calls
+ *	rm NR SIZE      OFF:VALUE,… COUNT         an ioctl of a struct with those 32-bit fields
+ *	xfer NR SIZE OFF:VALUE,… COUNT            the same, by XFER_CMD
+ *	uvm NUMBER COUNT   raw COMMAND COUNT     threads N (COUNT is in all)
+ *	dup | fork | pass | pipe                  the descriptor becomes another one
+ *	serial                                    later answers come one at a time
+ *	poll MS | set, epoll MS | mmap BYTES | sleep MS
+ * Prints "call ns" for each rm call with `threads`: what it took as seen here.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "fake_gpu.h"
+
+static const char *folder;
+static int fd = -1;
+static int n_threads = 1;
+static int set = -1;
+static uint32_t serial;
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static int open_node(const char *node)
+{
+	char path[256];
+	int got;
+
+	snprintf(path, sizeof(path), "%s%s%s", node[0] == '/' ? "" : folder,
+		 node[0] == '/' ? "" : "/", node);
+	got = open(path, O_RDWR);
+	if (got < 0) {
+		perror(path);
+		exit(1);
+	}
+	return got;
+}
+
+static void fill(unsigned char *bytes, char *fields)
+{
+	for (char *at = strtok(fields, ","); at; at = strtok(NULL, ",")) {
+		char *colon = strchr(at, ':');
+		uint32_t value = (uint32_t)strtoul(colon + 1, NULL, 0);
+
+		memcpy(bytes + atoi(at), &value, 4);
+	}
+}
+
+struct job {
+	unsigned command;
+	int fd, count;
+	unsigned char bytes[256];
+};
+
+static void *run_job(void *arg)
+{
+	const struct job *job = arg;
+	unsigned char bytes[256];
+
+	for (int i = 0; i < job->count; i++) {
+		uint64_t start_ns = now_ns();
+
+		memcpy(bytes, job->bytes, sizeof(bytes));
+		ioctl(job->fd, job->command, bytes);
+		if (n_threads > 1)
+			printf("call %llu\n", (unsigned long long)(now_ns() - start_ns));
+	}
+	return NULL;
+}
+
+static void run_threads(struct job *job)
+{
+	pthread_t threads[64];
+
+	job->count /= n_threads;
+	for (int i = 0; i < n_threads; i++)
+		pthread_create(&threads[i], NULL, run_job, job);
+	for (int i = 0; i < n_threads; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* --- how a descriptor is come by -------------------------------------------------------------- */
+
+static int pass(int what)
+{
+	char data = 0, control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec iov = {&data, 1};
+	struct msghdr m = {.msg_iov = &iov,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	int pair[2], got;
+
+	socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &what, sizeof(int));
+	sendmsg(pair[0], &m, 0);
+	recvmsg(pair[1], &m, 0);
+	memcpy(&got, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(int));
+	close(what);
+	return got;
+}
+
+static void make_set(void)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+
+	set = epoll_create1(0);
+	epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
+}
+
+static void wait_for(int ms, int with_epoll)
+{
+	struct pollfd p = {fd, POLLIN, 0};
+	struct epoll_event e;
+
+	if (!with_epoll) {
+		poll(&p, 1, ms);
+		return;
+	}
+	if (set < 0)
+		make_set();
+	epoll_wait(set, &e, 1, ms);
+}
+
+static int step(char **v)
+{
+	struct job job = {.fd = fd};
+	const char *what = v[0];
+
+	if (!strcmp(what, "answer")) {
+		struct fake_answer a = {strtoull(v[1], NULL, 0) * 1000, atoi(v[2]),
+					(uint32_t)strtoul(v[3], NULL, 0), atoi(v[4]), serial};
+		int null = open_node("null0");
+
+		ioctl(null, FAKE_SET, &a);
+		close(null);
+		return 5;
+	}
+	if (!strcmp(what, "open")) {
+		fd = open_node(v[1]);
+		return 2;
+	}
+	if (!strcmp(what, "rm")) {
+		job.command = _IOC(_IOC_READ | _IOC_WRITE, 'F', strtoul(v[1], NULL, 0), atoi(v[2]));
+		fill(job.bytes, v[3]);
+		job.count = atoi(v[4]);
+		run_threads(&job);
+		return 5;
+	}
+	if (!strcmp(what, "xfer")) {
+		unsigned char real[256] = {0};
+		uint64_t at = (uint64_t)(uintptr_t)real;
+		uint32_t head[2] = {(uint32_t)strtoul(v[1], NULL, 0), (uint32_t)atoi(v[2])};
+
+		fill(real, v[3]);
+		memcpy(job.bytes, head, 8);
+		memcpy(job.bytes + 8, &at, 8);
+		job.command = _IOC(_IOC_READ | _IOC_WRITE, 'F', 0xd3, 16);
+		job.count = atoi(v[4]);
+		run_job(&job);
+		return 5;
+	}
+	if (!strcmp(what, "uvm") || !strcmp(what, "raw")) {
+		job.command = (unsigned)strtoul(v[1], NULL, 0);
+		job.count = atoi(v[2]);
+		run_job(&job);
+		return 3;
+	}
+	if (!strcmp(what, "threads")) {
+		n_threads = atoi(v[1]);
+		return 2;
+	}
+	if (!strcmp(what, "poll") || !strcmp(what, "epoll")) {
+		wait_for(atoi(v[1]), what[0] == 'e');
+		return 2;
+	}
+	if (!strcmp(what, "mmap")) {
+		size_t n = strtoul(v[1], NULL, 0);
+		void *at = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
+
+		if (at != MAP_FAILED)
+			munmap(at, n);
+		return 2;
+	}
+	if (!strcmp(what, "sleep")) {
+		usleep((unsigned)atoi(v[1]) * 1000);
+		return 2;
+	}
+	if (!strcmp(what, "serial"))
+		serial = 1;
+	else if (!strcmp(what, "set"))
+		make_set();
+	else if (!strcmp(what, "dup"))
+		fd = dup2(fd, 77);
+	else if (!strcmp(what, "pass"))
+		fd = pass(fd);
+	else if (!strcmp(what, "fork")) {
+		pid_t pid = fork();
+
+		if (pid) {
+			waitpid(pid, NULL, 0);
+			exit(0);
+		}
+	} else if (!strcmp(what, "pipe")) {
+		int p[2];
+
+		pipe(p);
+		fd = p[0];
+	} else {
+		fprintf(stderr, "gpu_calls: %s?\n", what);
+		exit(2);
+	}
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct sched_param fifo = {.sched_priority = 9};
+
+	folder = argv[1];
+	if (getenv("GPU_CALLS_FIFO"))
+		sched_setscheduler(0, SCHED_FIFO, &fifo);
+	for (int i = 2; i < argc;)
+		i += step(argv + i);
+	return 0;
+}
