@@ -90,7 +90,7 @@ struct sample_filter {
 
 /* How samples with registers and a stack copy get their chains. */
 struct unwinding {
-	unsigned max_stack; /* user frames; 0: as many as there may be */
+	unsigned max_stack; /* frames, the kernel's too; 0: as many as there may be */
 	bool local_host;    /* recorded here: /proc and our own vdso are the target's */
 	bool no_cache;      /* of rows, on disk */
 	bool leave_large;   /* large files whose rows are not on disk: the BPF sampler makes them */

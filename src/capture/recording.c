@@ -125,9 +125,8 @@ static int create_file(struct session *s)
 
 static int prepare_unwinding(struct session *s)
 {
-	unsigned max_stack = s->config->sampling->max_stack;
 	struct unwinding u = {
-		.max_stack = max_stack ? max_stack : UNWIND_MAX_STACK,
+		.max_stack = s->config->sampling->max_stack,
 		.leave_large = s->sampling.tables != NULL,
 		.local_host = true,
 		.no_cache = s->config->naming.no_cache,

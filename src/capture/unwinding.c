@@ -93,15 +93,25 @@ static enum unwind_arch arch_of(const struct unwinder *u)
 	return unwinding_host_arch();
 }
 
+/* What is left for user frames of a limit that is for the kernel's too. */
+static size_t user_frames(unsigned max_stack, const struct sample *s)
+{
+	size_t kernel = 0;
+
+	if (!max_stack)
+		return UNWIND_MAX_STACK;
+	for (size_t i = 0; i < s->n_chain; i++)
+		kernel += s->chain[i] < (uint64_t)PERF_CONTEXT_MAX;
+	return kernel < max_stack ? MIN(max_stack - kernel, (size_t)UNWIND_MAX_STACK) : 0;
+}
+
 size_t unwinder_chain(struct unwinder *u, struct sample *s, const uint64_t **ret_chain)
 {
-	unsigned max = u->config.max_stack ? u->config.max_stack : UNWIND_MAX_STACK;
-
 	learn_build_ids(u);
 	u->walk.arch = arch_of(u);
 	u->walk.local_host = u->config.local_host;
 	*ret_chain = u->chain;
-	return unwind_sample(&u->walk, s, u->chain, MIN(max, (unsigned)UNWIND_MAX_STACK), &s->stop,
+	return unwind_sample(&u->walk, s, u->chain, user_frames(u->config.max_stack, s), &s->stop,
 			     &s->guessed);
 }
 

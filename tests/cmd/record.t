@@ -109,9 +109,13 @@ is "$(report f | jq '.samples > 20 and ([.functions[] | select(.kind != "kernel"
 record -q -F 999 --call-graph none -o f -- "$burn" 0.3 0
 "$INSPECT" flame --folded --no-inline f >out
 is "$(sed 's/;\[truncated\]//' out | grep -c ';.*;')" 0 '--call-graph none: no callers'
+most_frames() {
+	perf script -F ip,sym -i "$1" 2>/dev/null | awk 'NF { n++; next } { if (n > most) most = n; n = 0 } END { print most }'
+}
 record -q -F 999 --max-stack 5 -o f -- "$W/shares" 0.5 >/dev/null
-is "$(perf script -F ip,sym -i f 2>/dev/null | awk 'NF { n++; next } { if (n > most) most = n; n = 0 } END { print most }')" \
-	5 '--max-stack: no longer stacks'
+is "$(most_frames f)" 5 '--max-stack: no longer stacks'
+record -q -F 999 --call-graph dwarf --max-stack 9 -o f -- dd if=/dev/zero of=/dev/null bs=1M count=4000 2>/dev/null
+is "$(most_frames f)" 9 '--max-stack: kernel and user frames together, of stack copies too'
 record -q -e sched:sched_switch -a -d 0.3 -o f
 like "$("$INSPECT" report f)" 'counts, not time.*planned' 'a tracepoint: counts, not time'
 is "$(report f | jq .samples)" "$(perf script -F event -G -i f 2>/dev/null | grep -c sched_switch)" \
