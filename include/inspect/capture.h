@@ -59,6 +59,17 @@ void child_end(struct child *c);               /* SIGTERM, after 2 s SIGKILL; wa
 void child_cancel(struct child *c);            /* before child_go: it leaves unrun */
 int child_exit_code(const struct child *c);    /* CMD's code, 128 + N for a signal */
 
+/* How a measurement by BPF went: of tracing.h, streaming.h, gpu_tracing.h and cuda_tracing.h. */
+struct watched {
+	struct child child; /* pid 0: no CMD */
+	uint64_t start_ns;
+	bool interrupted;       /* by a signal */
+	bool ended_by_duration; /* CMD was still running and was ended */
+};
+/* This tool's exit code where CMD decides it, err being how the rest went. */
+void watched_exit_code(const struct watched *w, const struct target *t, int err, int *exit_code);
+void watched_release(struct watched *w);
+
 /* CPU time of the target over the measurement, from /proc; a second opinion beside the samples. */
 struct target_usage {
 	uint64_t start_ns;    /* clock */

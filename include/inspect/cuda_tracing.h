@@ -28,10 +28,8 @@ struct cuda_library {
 struct cuda_tracing {
 	struct cuda_table table;
 	ARRAY(struct cuda_library) libraries;
-	uint64_t start_ns;
-	uint64_t pair_ns;   /* what two probes cost a call, measured here; 0: not known */
-	struct child child; /* pid 0: no CMD */
-	bool interrupted, ended_by_duration;
+	uint64_t pair_ns; /* what two probes cost a call, measured here; 0: not known */
+	struct watched watched;
 };
 
 /* 0; on failure CMD has not run, or was ended. *ret must be released in both cases. */

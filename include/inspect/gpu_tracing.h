@@ -38,10 +38,7 @@ struct gpu_tracing_config {
 
 struct gpu_tracing {
 	struct gpu_table table;
-	uint64_t start_ns;
-	struct child child; /* pid 0: no CMD */
-	bool interrupted;   /* by a signal */
-	bool ended_by_duration;
+	struct watched watched;
 };
 
 /* 0; on failure CMD has not run, or was ended. *ret must be released in both cases. An event that

@@ -23,12 +23,10 @@ struct streaming_config {
 
 struct streaming {
 	struct syscall_stream_counts counts; /* of the whole */
-	enum syscall_stream_attach attached;
-	uint64_t start_ns, end_ns;
-	struct child child; /* pid 0: no CMD */
-	bool interrupted;   /* by a signal */
-	bool canceled;      /* by an event that returned -ECANCELED: counts are not read */
-	bool ended_by_duration;
+	enum syscall_attach attached;
+	uint64_t end_ns;
+	struct watched watched;
+	bool canceled; /* by an event that returned -ECANCELED: counts are not read */
 };
 
 /* 0; on failure CMD has not run, or was ended. An event that returns -ECANCELED ends it quietly.

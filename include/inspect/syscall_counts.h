@@ -10,6 +10,7 @@
 #include <inspect/host.h>
 #include <inspect/note_list.h>
 #include <inspect/probe_target.h>
+#include <inspect/syscall_attach.h>
 #include <inspect/syscall_table.h>
 #include <inspect/syscalls.h>
 
@@ -19,11 +20,6 @@ struct syscall_counts_config {
 	uint32_t by;                    /* enum syscalls_by, or'ed */
 	bool of_bytes;                  /* histograms of bytes instead of latency */
 	bool details;                   /* count what findings are made of */
-};
-
-enum syscall_attach {
-	SYSCALL_ATTACH_TP_BTF,   /* the two tracepoints of all calls */
-	SYSCALL_ATTACH_ONE_CALL, /* those of each call that is wanted */
 };
 
 struct syscall_counts;

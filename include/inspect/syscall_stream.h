@@ -7,6 +7,7 @@
 #include <inspect/host.h>
 #include <inspect/note_list.h>
 #include <inspect/probe_target.h>
+#include <inspect/syscall_attach.h>
 #include <inspect/syscall_event.h>
 
 #define SYSCALL_STRING_BYTES_MAX 1024
@@ -20,11 +21,6 @@ struct syscall_stream_config {
 	bool failed_only;
 	bool with_stack;       /* user stacks: target.rows is given */
 	uint32_t string_bytes; /* of buffers; paths are whole. At most SYSCALL_STRING_BYTES_MAX */
-};
-
-enum syscall_stream_attach {
-	SYSCALL_STREAM_ALL_CALLS, /* tp_btf sys_enter and sys_exit */
-	SYSCALL_STREAM_ONE_CALL,  /* the tracepoints of each call */
 };
 
 struct syscall_stream_counts {
@@ -59,7 +55,7 @@ typedef int syscall_event_fn(void *ctx, const struct syscall_event *e, uint64_t 
 int syscall_stream_read(struct syscall_stream *s, syscall_event_fn *fn, void *ctx);
 
 bool syscall_stream_alive(const struct syscall_stream *s);
-enum syscall_stream_attach syscall_stream_attached(const struct syscall_stream *s);
+enum syscall_attach syscall_stream_attached(const struct syscall_stream *s);
 int syscall_stream_counts(const struct syscall_stream *s, struct syscall_stream_counts *ret);
 int syscall_stream_notes(const struct syscall_stream *s, note_list *notes);
 

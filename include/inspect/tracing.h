@@ -37,9 +37,7 @@ struct tracing {
 	struct probe_counts *probes;   /* stopped */
 	struct syscall_table table;    /* of the whole measurement */
 	enum syscall_attach attached;
-	struct child child; /* pid 0: no CMD */
-	bool interrupted;   /* by a signal */
-	bool ended_by_duration;
+	struct watched watched;
 };
 
 /* 0; on failure CMD has not run, or was ended. *ret must be released in both cases. */

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "signals.h"
+#include "watch.h"
 
 #include <inspect/clock.h>
 #include <inspect/cuda_tracing.h>
 #include <inspect/elf_file.h>
 #include <inspect/procfs.h>
-#include <poll.h>
 #include <sys/stat.h>
-#include <time.h>
 
-/* How soon the end of the target is seen, and a library that is loaded later. */
-#define TICK_NS (50 * NSEC_PER_MSEC)
+/* How soon a library that is loaded later is seen; a target's own, at each tick. */
 #define SCAN_ALL_NS NSEC_PER_SEC
 
 enum { LIBRARIES_MAX = 16, SYMBOLS_MAX = 512 };
@@ -20,14 +17,9 @@ struct cuda_session {
 	struct cuda_tracing *result;
 	struct cuda_counts *counts;
 	uint64_t next_scan_ns;
-	int signal_fd;
+	struct watch watch;
 	struct diag *d;
 };
-
-static bool measures_child(const struct cuda_session *s)
-{
-	return s->config->target->argv && !s->config->target->cmd_times_only;
-}
 
 /* --- functions of a library ------------------------------------------------------------------- */
 
@@ -157,8 +149,8 @@ static int scan(struct cuda_session *s)
 		err = scan_with_children(s, t->pids.v[i]);
 	for (size_t i = 0; i < t->tids.n && !err; i++)
 		err = scan_process(s, t->tids.v[i]);
-	if (!err && s->result->child.pid)
-		err = scan_with_children(s, s->result->child.pid);
+	if (!err && s->result->watched.child.pid)
+		err = scan_with_children(s, s->result->watched.child.pid);
 	array_release(&all);
 	return err;
 }
@@ -189,145 +181,80 @@ static int meet_installed(struct cuda_session *s)
 static int open_counts(struct cuda_session *s)
 {
 	const struct cuda_tracing_config *c = s->config;
-	const struct target *t = c->target;
-	struct probe_target target = {.pids = t->pids.v,
-				      .n_pids = t->pids.n,
-				      .tids = t->tids.v,
-				      .n_tids = t->tids.n,
-				      .all = t->all,
-				      .cgroup_fd = t->cgroup_fd};
-	int err;
+	const struct probe_target target = watch_target(&s->watch);
+	int err = cuda_counts_new(&target, c->by, c->host, &s->counts, s->d);
 
-	if (measures_child(s)) {
-		target.child = s->result->child.pid;
-		target.child_runs = c->delay_ns != 0;
-	}
-	err = cuda_counts_new(&target, c->by, c->host, &s->counts, s->d);
 	if (!err && cuda_counts_cost(s->counts, &s->result->pair_ns))
 		s->result->pair_ns = 0;
-	if (!err && measures_child(s))
+	if (!err && watch_measures_child(&s->watch))
 		err = meet_installed(s);
 	return err ? err : scan(s);
 }
 
-static int prepare(struct cuda_session *s)
-{
-	const struct cuda_tracing_config *c = s->config;
-	struct child *child = &s->result->child;
-	int err =
-		c->target->argv ? child_prepare(c->target->argv, c->stdout_taken, child, s->d) : 0;
-
-	if (!err && child->pid && c->delay_ns)
-		err = child_go(child, s->d);
-	if (err)
-		return err;
-	if (c->delay_ns) {
-		struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
-
-		if (poll(&fd, 1, (int)MIN(c->delay_ns / NSEC_PER_MSEC, (uint64_t)INT32_MAX)) > 0)
-			s->result->interrupted = true;
-	}
-	return open_counts(s);
-}
-
 static int start(struct cuda_session *s)
 {
-	struct child *child = &s->result->child;
-	int err = cuda_counts_start(s->counts);
+	int err;
 
-	if (err)
-		return diag_errno(s->d, err, "cannot start counting");
-	s->result->start_ns = clock_now_ns();
-	return child->pid && child->go_fd >= 0 ? child_go(child, s->d) : 0;
-}
-
-static bool is_over(struct cuda_session *s, uint64_t now_ns)
-{
-	struct cuda_tracing *r = s->result;
-
-	if (r->interrupted || (r->child.pid && child_poll(&r->child)) ||
-	    !cuda_counts_alive(s->counts))
-		return true;
-	if (!s->config->duration_ns || now_ns - r->start_ns < s->config->duration_ns)
-		return false;
-	r->ended_by_duration = measures_child(s);
-	return true;
+	s->result->watched.start_ns = clock_now_ns();
+	err = cuda_counts_start(s->counts);
+	return err ? diag_errno(s->d, err, "cannot start counting") : watch_go(&s->watch);
 }
 
 static int loop(struct cuda_session *s)
 {
 	const struct target *t = s->config->target;
-	uint64_t scan_ns = t->all || t->cgroup_fd >= 0 ? SCAN_ALL_NS : TICK_NS;
+	uint64_t scan_ns = t->all || t->cgroup_fd >= 0 ? SCAN_ALL_NS : WATCH_TICK_NS;
+	int err = 0;
 
-	for (;;) {
-		uint64_t now_ns = clock_now_ns(), until_ns = now_ns + TICK_NS;
-		struct pollfd fds[] = {
-			{.fd = s->signal_fd, .events = POLLIN},
-			{.fd = s->result->child.pid ? s->result->child.pidfd : -1,
-			 .events = POLLIN},
-		};
-		struct timespec wait = {0};
-		int err;
-
-		if (s->config->duration_ns)
-			until_ns = MIN(until_ns, s->result->start_ns + s->config->duration_ns);
-		if (until_ns > now_ns)
-			wait.tv_nsec = (long)(until_ns - now_ns);
-		if (ppoll(fds, ARRAY_SIZE(fds), &wait, NULL) < 0 && errno != EINTR)
-			return diag_errno(s->d, -errno, "cannot wait for the end");
-		s->result->interrupted |= fds[0].revents != 0;
-		now_ns = clock_now_ns();
-		if (is_over(s, now_ns))
-			return 0;
-		if (now_ns < s->next_scan_ns)
-			continue;
-		err = scan(s);
-		if (err)
-			return err;
-		s->next_scan_ns = clock_now_ns() + scan_ns;
+	while (!err && !watch_is_over(&s->watch, cuda_counts_alive(s->counts))) {
+		if (clock_now_ns() >= s->next_scan_ns) {
+			err = scan(s);
+			s->next_scan_ns = clock_now_ns() + scan_ns;
+		}
+		if (!err)
+			err = watch_wait(&s->watch, -1, UINT64_MAX);
 	}
+	return err;
 }
 
 static int finish(struct cuda_session *s, note_list *notes)
 {
-	struct cuda_tracing *r = s->result;
 	int err;
 
 	cuda_counts_stop(s->counts);
-	err = cuda_counts_read(s->counts, &r->table);
-	if (!err)
-		err = cuda_counts_notes(s->counts, notes);
-	if (r->child.pid && !child_poll(&r->child) && !s->config->target->cmd_times_only)
-		child_end(&r->child);
-	return err;
+	err = cuda_counts_read(s->counts, &s->result->table);
+	return err ? err : cuda_counts_notes(s->counts, notes);
 }
 
 int cuda_tracing_run(const struct cuda_tracing_config *c, note_list *notes,
 		     struct cuda_tracing *ret, struct diag *d)
 {
-	struct cuda_session s = {.config = c, .result = ret, .d = d};
+	struct cuda_session s = {
+		.config = c,
+		.result = ret,
+		.watch = {.target = c->target,
+			  .duration_ns = c->duration_ns,
+			  .delay_ns = c->delay_ns,
+			  .stdout_taken = c->stdout_taken,
+			  .result = &ret->watched,
+			  .d = d},
+		.d = d,
+	};
 	int err;
 
-	*ret = (struct cuda_tracing){.child = {.go_fd = -1, .error_fd = -1, .pidfd = -1}};
-	s.signal_fd = signals_open();
-	if (s.signal_fd < 0)
-		return diag_errno(d, s.signal_fd, "cannot receive signals");
-	err = prepare(&s);
+	*ret = (struct cuda_tracing){0};
+	err = watch_prepare(&s.watch);
+	if (!err)
+		err = open_counts(&s);
 	if (!err)
 		err = start(&s);
-	if (!err && !ret->interrupted)
+	if (!err)
 		err = loop(&s);
 	if (!err)
 		err = finish(&s, notes);
 	cuda_counts_free(s.counts);
-	signals_close(s.signal_fd);
-	if (!err)
-		return 0;
-	if (ret->child.go_fd >= 0)
-		child_cancel(&ret->child);
-	else
-		child_end(&ret->child);
-	return diag_errno(d, err, "tracing failed");
+	watch_close(&s.watch, err != 0);
+	return err ? diag_errno(d, err, "tracing failed") : 0;
 }
 
 void cuda_tracing_release(struct cuda_tracing *t)
@@ -336,6 +263,5 @@ void cuda_tracing_release(struct cuda_tracing *t)
 	for (size_t i = 0; i < t->libraries.n; i++)
 		free(t->libraries.v[i].path);
 	array_release(&t->libraries);
-	if (t->child.pid && !t->child.reaped)
-		child_end(&t->child);
+	watched_release(&t->watched);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "signals.h"
+#include "watch.h"
 
 #include <inspect/clock.h>
 #include <inspect/gpu_tracing.h>
 #include <inspect/procfs.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <time.h>
-
-/* How soon the end of the target is seen. */
-#define TICK_NS (50 * NSEC_PER_MSEC)
 
 enum { FDINFO_BYTES_MAX = 65536, EPOLLS_MAX = 2048, FDS_MAX = 65536, MINOR_BITS = 20 };
 
@@ -18,14 +13,9 @@ struct gpu_session {
 	const struct gpu_tracing_config *config;
 	struct gpu_tracing *result;
 	struct gpu_counts *counts;
-	int signal_fd;
+	struct watch watch;
 	struct diag *d;
 };
-
-static bool measures_child(const struct gpu_session *s)
-{
-	return s->config->target->argv && !s->config->target->cmd_times_only;
-}
 
 /* --- sets made before the attach -------------------------------------------------------------- */
 
@@ -105,15 +95,9 @@ static int new_counts(struct gpu_session *s, const gpu_layouts *layouts,
 		      const epoll_entries *epolls)
 {
 	const struct gpu_tracing_config *c = s->config;
-	const struct target *t = c->target;
 	ARRAY(struct gpu_layout_entry) entries = {0};
 	struct gpu_counts_config config = {
-		.target = {.pids = t->pids.v,
-			   .n_pids = t->pids.n,
-			   .tids = t->tids.v,
-			   .n_tids = t->tids.n,
-			   .all = t->all,
-			   .cgroup_fd = t->cgroup_fd},
+		.target = watch_target(&s->watch),
 		.devices = c->devices->entries.v,
 		.n_devices = c->devices->entries.n,
 		.epolls = epolls->v,
@@ -128,10 +112,6 @@ static int new_counts(struct gpu_session *s, const gpu_layouts *layouts,
 								     layouts->v[i].layout});
 	config.layouts = entries.v;
 	config.n_layouts = entries.n;
-	if (measures_child(s)) {
-		config.target.child = s->result->child.pid;
-		config.target.child_runs = c->delay_ns != 0;
-	}
 	err = err ? diag_errno(s->d, err, "tracing")
 		  : gpu_counts_new(&config, c->host, &s->counts, s->d);
 	array_release(&entries);
@@ -159,36 +139,13 @@ static int open_counts(struct gpu_session *s)
 	return err;
 }
 
-static int prepare(struct gpu_session *s)
-{
-	const struct gpu_tracing_config *c = s->config;
-	struct child *child = &s->result->child;
-	int err =
-		c->target->argv ? child_prepare(c->target->argv, c->stdout_taken, child, s->d) : 0;
-
-	if (!err && child->pid && c->delay_ns)
-		err = child_go(child, s->d);
-	if (err)
-		return err;
-	if (c->delay_ns) {
-		struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
-
-		if (poll(&fd, 1, (int)MIN(c->delay_ns / NSEC_PER_MSEC, (uint64_t)INT32_MAX)) > 0)
-			s->result->interrupted = true;
-	}
-	return open_counts(s);
-}
-
 static int start(struct gpu_session *s)
 {
-	struct child *child = &s->result->child;
 	int err;
 
-	s->result->start_ns = clock_now_ns();
+	s->result->watched.start_ns = clock_now_ns();
 	err = gpu_counts_start(s->counts);
-	if (err)
-		return diag_errno(s->d, err, "cannot start counting");
-	return child->pid && child->go_fd >= 0 ? child_go(child, s->d) : 0;
+	return err ? diag_errno(s->d, err, "cannot start counting") : watch_go(&s->watch);
 }
 
 static int read_events(struct gpu_session *s)
@@ -199,94 +156,64 @@ static int read_events(struct gpu_session *s)
 	return !err && c->event && c->idle ? c->idle(c->ctx) : err;
 }
 
-static bool is_over(struct gpu_session *s, uint64_t now_ns)
-{
-	struct gpu_tracing *r = s->result;
-
-	if (r->interrupted || (r->child.pid && child_poll(&r->child)) ||
-	    !gpu_counts_alive(s->counts))
-		return true;
-	if (!s->config->duration_ns || now_ns - r->start_ns < s->config->duration_ns)
-		return false;
-	r->ended_by_duration = measures_child(s);
-	return true;
-}
-
 static int loop(struct gpu_session *s)
 {
-	for (;;) {
-		uint64_t now_ns = clock_now_ns(), until_ns = now_ns + TICK_NS;
-		struct pollfd fds[] = {
-			{.fd = s->signal_fd, .events = POLLIN},
-			{.fd = s->result->child.pid ? s->result->child.pidfd : -1,
-			 .events = POLLIN},
-			{.fd = gpu_counts_fd(s->counts), .events = POLLIN},
-		};
-		struct timespec wait = {0};
-		int err;
+	int err = 0;
 
-		if (s->config->duration_ns)
-			until_ns = MIN(until_ns, s->result->start_ns + s->config->duration_ns);
-		if (until_ns > now_ns)
-			wait.tv_nsec = (long)(until_ns - now_ns);
-		if (ppoll(fds, ARRAY_SIZE(fds), &wait, NULL) < 0 && errno != EINTR)
-			return diag_errno(s->d, -errno, "cannot wait for the end");
-		s->result->interrupted |= fds[0].revents != 0;
-		err = read_events(s);
-		if (err)
-			return err;
-		if (is_over(s, clock_now_ns()))
-			return 0;
+	while (!err && !watch_is_over(&s->watch, gpu_counts_alive(s->counts))) {
+		err = watch_wait(&s->watch, gpu_counts_fd(s->counts), UINT64_MAX);
+		if (!err)
+			err = read_events(s);
 	}
+	return err;
 }
 
 static int finish(struct gpu_session *s, note_list *notes)
 {
-	struct gpu_tracing *r = s->result;
 	int err;
 
 	gpu_counts_stop(s->counts);
-	err = gpu_counts_read(s->counts, &r->table);
+	err = gpu_counts_read(s->counts, &s->result->table);
 	if (!err)
 		err = read_events(s);
-	if (!err)
-		err = gpu_counts_notes(s->counts, notes);
-	if (r->child.pid && !child_poll(&r->child) && !s->config->target->cmd_times_only)
-		child_end(&r->child);
-	return err;
+	return err ? err : gpu_counts_notes(s->counts, notes);
 }
 
 int gpu_tracing_run(const struct gpu_tracing_config *c, note_list *notes, struct gpu_tracing *ret,
 		    struct diag *d)
 {
-	struct gpu_session s = {.config = c, .result = ret, .d = d};
+	struct gpu_session s = {
+		.config = c,
+		.result = ret,
+		.watch = {.target = c->target,
+			  .duration_ns = c->duration_ns,
+			  .delay_ns = c->delay_ns,
+			  .stdout_taken = c->stdout_taken,
+			  .result = &ret->watched,
+			  .d = d},
+		.d = d,
+	};
 	int err;
 
-	*ret = (struct gpu_tracing){.child = {.go_fd = -1, .error_fd = -1, .pidfd = -1}};
-	s.signal_fd = signals_open();
-	if (s.signal_fd < 0)
-		return diag_errno(d, s.signal_fd, "cannot receive signals");
-	err = prepare(&s);
+	*ret = (struct gpu_tracing){0};
+	err = watch_prepare(&s.watch);
+	if (!err)
+		err = open_counts(&s);
 	if (!err)
 		err = start(&s);
-	if (!err && !ret->interrupted)
+	if (!err)
 		err = loop(&s);
 	if (!err || (err == -ECANCELED && s.counts))
 		err = finish(&s, notes);
+	if (err == -ECANCELED)
+		err = 0;
 	gpu_counts_free(s.counts);
-	signals_close(s.signal_fd);
-	if (!err || err == -ECANCELED)
-		return 0;
-	if (ret->child.go_fd >= 0)
-		child_cancel(&ret->child);
-	else
-		child_end(&ret->child);
-	return diag_errno(d, err, "tracing failed");
+	watch_close(&s.watch, err != 0);
+	return err ? diag_errno(d, err, "tracing failed") : 0;
 }
 
 void gpu_tracing_release(struct gpu_tracing *t)
 {
 	gpu_table_release(&t->table);
-	if (t->child.pid && !t->child.reaped)
-		child_end(&t->child);
+	watched_release(&t->watched);
 }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "signals.h"
+#include "watch.h"
 
 #include <inspect/clock.h>
 #include <inspect/tracing.h>
-#include <poll.h>
-#include <time.h>
 
 /* Slots of the kernel's histograms have 32 bits: they are read before they can wrap. */
 #define READ_NS_MAX (60 * NSEC_PER_SEC)
-/* How soon the end of the target is seen. */
-#define TICK_NS (50 * NSEC_PER_MSEC)
 /* The first of the caller's ticks; each comes twice as late as the one before, up to the last. */
 #define ASK_NS_FIRST (50 * NSEC_PER_MSEC)
 #define ASK_NS_MAX NSEC_PER_SEC
@@ -18,44 +14,20 @@ struct trace_session {
 	const struct tracing_config *config;
 	struct tracing *result;
 	struct syscall_table before; /* as last read */
-	uint64_t start_ns, next_interval_ns, next_read_ns, next_ask_ns, ask_ns;
+	uint64_t next_interval_ns, next_read_ns, next_ask_ns, ask_ns;
 	unsigned intervals;
-	int signal_fd;
+	struct watch watch;
 	struct diag *d;
 };
 
-static bool measures_child(const struct trace_session *s)
-{
-	return s->config->target->argv && !s->config->target->cmd_times_only;
-}
-
 /* --- what counts ------------------------------------------------------------------------------ */
-
-static struct probe_target target_of(const struct trace_session *s)
-{
-	const struct target *t = s->config->target;
-	struct probe_target target = {
-		.pids = t->pids.v,
-		.n_pids = t->pids.n,
-		.tids = t->tids.v,
-		.n_tids = t->tids.n,
-		.all = t->all,
-		.cgroup_fd = t->cgroup_fd,
-	};
-
-	if (measures_child(s)) {
-		target.child = s->result->child.pid;
-		target.child_runs = s->config->delay_ns != 0;
-	}
-	return target;
-}
 
 static int open_source(struct trace_session *s, note_list *notes)
 {
 	const struct tracing_config *c = s->config;
 	struct tracing *r = s->result;
 	struct syscall_counts_config counts = {
-		.target = target_of(s),
+		.target = watch_target(&s->watch),
 		.only = c->only,
 		.by = c->by,
 		.of_bytes = c->of_bytes,
@@ -100,39 +72,18 @@ static int read_source(struct tracing *r, struct syscall_table *ret)
 
 /* --- the session ------------------------------------------------------------------------------ */
 
-static int prepare(struct trace_session *s, note_list *notes)
-{
-	const struct tracing_config *c = s->config;
-	const struct target *t = c->target;
-	struct child *child = &s->result->child;
-	int err = t->argv ? child_prepare(t->argv, c->stdout_taken, child, s->d) : 0;
-
-	if (!err && child->pid && c->delay_ns)
-		err = child_go(child, s->d);
-	if (err)
-		return err;
-	if (c->delay_ns) {
-		struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
-
-		if (poll(&fd, 1, (int)MIN(c->delay_ns / NSEC_PER_MSEC, (uint64_t)INT32_MAX)) > 0)
-			s->result->interrupted = true;
-	}
-	return open_source(s, notes);
-}
-
 static int start(struct trace_session *s)
 {
-	struct child *child = &s->result->child;
+	uint64_t now_ns = s->result->watched.start_ns = clock_now_ns();
 	int err = start_source(s->result);
 
 	if (err)
 		return diag_errno(s->d, err, "cannot start counting");
-	s->start_ns = clock_now_ns();
-	s->next_interval_ns = s->start_ns + s->config->interval_ns;
-	s->next_read_ns = s->start_ns + READ_NS_MAX;
+	s->next_interval_ns = s->config->interval_ns ? now_ns + s->config->interval_ns : UINT64_MAX;
+	s->next_read_ns = now_ns + READ_NS_MAX;
 	s->ask_ns = ASK_NS_FIRST;
-	s->next_ask_ns = s->start_ns + s->ask_ns;
-	return child->pid && child->go_fd >= 0 ? child_go(child, s->d) : 0;
+	s->next_ask_ns = now_ns + s->ask_ns;
+	return watch_go(&s->watch);
 }
 
 static int read_table(struct trace_session *s, struct syscall_table *ret)
@@ -167,7 +118,7 @@ static int do_timers(struct trace_session *s, uint64_t now_ns)
 	struct syscall_table unused = {0};
 	int err = 0;
 
-	if (c->interval_ns && now_ns >= s->next_interval_ns) {
+	if (now_ns >= s->next_interval_ns) {
 		err = end_interval(s);
 		/* A late one does not make the next ones late. */
 		while (s->next_interval_ns <= now_ns)
@@ -187,53 +138,24 @@ static int do_timers(struct trace_session *s, uint64_t now_ns)
 	return err;
 }
 
-static bool is_over(struct trace_session *s, uint64_t now_ns)
+static bool is_over(struct trace_session *s)
 {
 	const struct tracing_config *c = s->config;
-	struct tracing *r = s->result;
 
-	if (r->interrupted || (c->intervals_max && s->intervals >= c->intervals_max))
-		return true;
-	if (r->child.pid && child_poll(&r->child))
-		return true;
-	if (!source_alive(r))
-		return true;
-	if (!c->duration_ns || now_ns - s->start_ns < c->duration_ns)
-		return false;
-	r->ended_by_duration = measures_child(s);
-	return true;
+	return (c->intervals_max && s->intervals >= c->intervals_max) ||
+	       watch_is_over(&s->watch, source_alive(s->result));
 }
 
 static int loop(struct trace_session *s)
 {
-	const struct tracing_config *c = s->config;
+	int err = 0;
 
-	for (;;) {
-		uint64_t now_ns = clock_now_ns(), until_ns = now_ns + TICK_NS, left_ns;
-		struct pollfd fds[] = {
-			{.fd = s->signal_fd, .events = POLLIN},
-			{.fd = s->result->child.pid ? s->result->child.pidfd : -1,
-			 .events = POLLIN},
-		};
-		struct timespec wait;
-		int err;
-
-		if (c->interval_ns)
-			until_ns = MIN(until_ns, s->next_interval_ns);
-		if (c->duration_ns)
-			until_ns = MIN(until_ns, s->start_ns + c->duration_ns);
-		left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-		wait = (struct timespec){.tv_nsec = (long)left_ns};
-		if (ppoll(fds, ARRAY_SIZE(fds), &wait, NULL) < 0 && errno != EINTR)
-			return diag_errno(s->d, -errno, "cannot wait for the end");
-		s->result->interrupted |= fds[0].revents != 0;
-		now_ns = clock_now_ns();
-		err = do_timers(s, now_ns);
-		if (err)
-			return err;
-		if (is_over(s, now_ns))
-			return 0;
+	while (!err && !is_over(s)) {
+		err = watch_wait(&s->watch, -1, s->next_interval_ns);
+		if (!err)
+			err = do_timers(s, clock_now_ns());
 	}
+	return err;
 }
 
 /* What is left behind the last whole interval, so that all of them add up to the total. */
@@ -262,39 +184,40 @@ static int finish(struct trace_session *s)
 		return -ENOMEM;
 	stop_source(r);
 	err = read_table(s, &r->table);
-	if (!err)
-		err = last_interval(s);
-	if (r->child.pid && !child_poll(&r->child) && !s->config->target->cmd_times_only)
-		child_end(&r->child);
-	return err;
+	return err ? err : last_interval(s);
 }
 
 int tracing_run(const struct tracing_config *c, note_list *notes, struct tracing *ret,
 		struct diag *d)
 {
-	struct trace_session s = {.config = c, .result = ret, .d = d};
+	struct trace_session s = {
+		.config = c,
+		.result = ret,
+		.watch = {.target = c->target,
+			  .duration_ns = c->duration_ns,
+			  .delay_ns = c->delay_ns,
+			  .stdout_taken = c->stdout_taken,
+			  .result = &ret->watched,
+			  .d = d},
+		.d = d,
+	};
 	int err;
 
-	*ret = (struct tracing){.child = {.go_fd = -1, .error_fd = -1, .pidfd = -1}};
-	s.signal_fd = signals_open();
-	if (s.signal_fd < 0)
-		return diag_errno(d, s.signal_fd, "cannot receive signals");
-	err = prepare(&s, notes);
+	*ret = (struct tracing){0};
+	err = watch_prepare(&s.watch);
+	if (!err)
+		err = open_source(&s, notes);
 	if (!err)
 		err = start(&s);
-	if (!err && !ret->interrupted)
+	if (!err)
 		err = loop(&s);
 	if (!err || err == -ECANCELED)
 		err = finish(&s);
+	if (err == -ECANCELED)
+		err = 0;
 	syscall_table_release(&s.before);
-	signals_close(s.signal_fd);
-	if (!err || err == -ECANCELED)
-		return 0;
-	if (ret->child.go_fd >= 0)
-		child_cancel(&ret->child);
-	else
-		child_end(&ret->child);
-	return diag_errno(d, err, "tracing failed");
+	watch_close(&s.watch, err != 0);
+	return err ? diag_errno(d, err, "tracing failed") : 0;
 }
 
 void tracing_release(struct tracing *t)
@@ -304,6 +227,5 @@ void tracing_release(struct tracing *t)
 	probe_counts_free(t->probes);
 	t->probes = NULL;
 	t->counts = NULL;
-	if (t->child.pid && !t->child.reaped)
-		child_end(&t->child);
+	watched_release(&t->watched);
 }

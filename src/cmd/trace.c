@@ -174,15 +174,9 @@ static int run_counts(const struct trace_values *v, const struct operands *opera
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
 			&run.target_text);
 	err = measure(&run);
-	if (err) {
-		if (run.tracing.child.exec_failed)
-			*exit_code = child_exit_code(&run.tracing.child);
-		return err;
-	}
-	err = report(&run);
-	if (!err && run.tracing.child.pid && !run.target.cmd_times_only &&
-	    !run.tracing.ended_by_duration)
-		*exit_code = child_exit_code(&run.tracing.child);
+	if (!err)
+		err = report(&run);
+	watched_exit_code(&run.tracing.watched, &run.target, err, exit_code);
 	return err;
 }
 

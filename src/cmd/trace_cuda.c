@@ -183,7 +183,7 @@ static void add_facts(const struct cuda_run *run, struct result *r)
 		result_note(r, "launches are not timed: --cuda-launch does");
 	if (!t->libraries.n)
 		result_note(r, "nothing of the target has loaded libcuda.so.1");
-	if (t->interrupted)
+	if (t->watched.interrupted)
 		result_note(r, "interrupted");
 }
 
@@ -215,18 +215,14 @@ int trace_cuda(const struct trace_values *v, const struct operands *operands, in
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
 			&run.target_text);
 	err = cuda_tracing_run(&config, &run.notes, &run.tracing, d);
-	if (err) {
-		if (run.tracing.child.exec_failed)
-			*exit_code = child_exit_code(&run.tracing.child);
-		return err;
+	if (!err) {
+		add_facts(&run, &r);
+		for (size_t i = 0; i < run.notes.n; i++)
+			result_note(&r, "%s", run.notes.v[i]);
+		err = add_rows(&run, &r);
+		err = err ? diag_errno(d, err, "trace")
+			  : print_result(&r, &v->common, v->all_rows, d);
 	}
-	add_facts(&run, &r);
-	for (size_t i = 0; i < run.notes.n; i++)
-		result_note(&r, "%s", run.notes.v[i]);
-	err = add_rows(&run, &r);
-	err = err ? diag_errno(d, err, "trace") : print_result(&r, &v->common, v->all_rows, d);
-	if (!err && run.tracing.child.pid && !run.target.cmd_times_only &&
-	    !run.tracing.ended_by_duration)
-		*exit_code = child_exit_code(&run.tracing.child);
+	watched_exit_code(&run.tracing.watched, &run.target, err, exit_code);
 	return err;
 }

@@ -189,7 +189,7 @@ static void add_facts(const struct gpu_run *run, struct result *r)
 	result_fact(r, "", "not seen here",
 		    cell_text(r, "kernel launches, graphs and asynchronous copies, which need no "
 				 "system call: inspect trace --cuda --cuda-launch"));
-	if (run->tracing.interrupted)
+	if (run->tracing.watched.interrupted)
 		result_note(r, "interrupted");
 }
 
@@ -238,14 +238,8 @@ int trace_gpu(const struct trace_values *v, const struct operands *operands, int
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
 			&run.target_text);
 	err = measure(&run, stream);
-	if (err) {
-		if (run.tracing.child.exec_failed)
-			*exit_code = child_exit_code(&run.tracing.child);
-		return err;
-	}
-	err = stream ? gpu_stream_end(&run) : report(&run);
-	if (!err && run.tracing.child.pid && !run.target.cmd_times_only &&
-	    !run.tracing.ended_by_duration)
-		*exit_code = child_exit_code(&run.tracing.child);
+	if (!err)
+		err = stream ? gpu_stream_end(&run) : report(&run);
+	watched_exit_code(&run.tracing.watched, &run.target, err, exit_code);
 	return err;
 }

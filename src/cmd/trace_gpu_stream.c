@@ -60,7 +60,8 @@ static int print_line(const struct gpu_run *run, const struct gpu_event *e)
 
 	if (run->v->relative)
 		strbuf_printf(&line, "%.6f ",
-			      ((double)e->start_ns - (double)run->tracing.start_ns) / NSEC_PER_SEC);
+			      ((double)e->start_ns - (double)run->tracing.watched.start_ns) /
+				      NSEC_PER_SEC);
 	strbuf_printf(&line, "[%u ", e->key.tid);
 	term_escape(&line, e->key.comm, strnlen(e->key.comm, sizeof(e->key.comm)));
 	strbuf_puts(&line, "] ");

@@ -145,7 +145,8 @@ static void fill(struct opens *o, const struct trace_values *v, const struct str
 		opens += o->v.v[i].opens;
 		failed += o->v.v[i].failed;
 	}
-	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, s->end_ns - s->start_ns));
+	result_fact(r, "elapsed_ns", "measured",
+		    cell_u64(CELL_NS, s->end_ns - s->watched.start_ns));
 	result_fact(r, "opens", "opens", cell_u64(CELL_COUNT, opens));
 	result_fact(r, "failed", "failed", cell_u64(CELL_COUNT, failed));
 	result_fact(r, "files", "files", cell_u64(CELL_COUNT, o->v.n));

@@ -217,7 +217,7 @@ static int print_probe(struct probe_run *run, struct diag *d)
 	result_fact(&r, "events", "events", cell_u64(CELL_COUNT, events));
 	for (size_t i = 0; i < run->notes.n; i++)
 		result_note(&r, "%s", run->notes.v[i]);
-	if (run->tracing.interrupted)
+	if (run->tracing.watched.interrupted)
 		result_note(&r, "interrupted");
 	add_losses(run, &r);
 	err = measures ? trace_distributions(&view, &r) : add_counts(&view, &r);
@@ -251,14 +251,8 @@ int trace_probe(const struct trace_values *v, const struct operands *operands, i
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
 			&run.target_text);
 	err = tracing_run(&config, &run.notes, &run.tracing, d);
-	if (err) {
-		if (run.tracing.child.exec_failed)
-			*exit_code = child_exit_code(&run.tracing.child);
-		return err;
-	}
-	err = print_probe(&run, d);
-	if (!err && run.tracing.child.pid && !run.target.cmd_times_only &&
-	    !run.tracing.ended_by_duration)
-		*exit_code = child_exit_code(&run.tracing.child);
+	if (!err)
+		err = print_probe(&run, d);
+	watched_exit_code(&run.tracing.watched, &run.target, err, exit_code);
 	return err;
 }

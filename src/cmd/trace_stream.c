@@ -166,7 +166,7 @@ static int print_event(void *ctx, const struct syscall_event *e, uint64_t lost)
 	p->printed++;
 	if (p->v->common.json)
 		return print_json(p, e);
-	p->text.first_ns = p->s->start_ns;
+	p->text.first_ns = p->s->watched.start_ns;
 	err = syscall_text_line(e, &p->text, &p->line);
 	strbuf_putc(&p->line, '\n');
 	if (p->code)
@@ -209,7 +209,7 @@ static int print_json_end(const struct streaming *s)
 	put_text(&j, "schema", "inspect.trace-stream/1");
 	put_number(&j, "calls", (int64_t)c->sent);
 	put_number(&j, "lost", (int64_t)lost_of(c));
-	put_number(&j, "elapsed_ns", (int64_t)(s->end_ns - s->start_ns));
+	put_number(&j, "elapsed_ns", (int64_t)(s->end_ns - s->watched.start_ns));
 	json_key(&j, "losses");
 	json_object(&j);
 	for (size_t i = 0; i < ARRAY_SIZE(losses); i++)
@@ -225,7 +225,7 @@ static void print_end(const struct trace_stream_run *run, const struct streaming
 	char elapsed[32];
 
 	fprintf(stderr, "# %llu calls in %s · lost %llu", (unsigned long long)c->sent,
-		duration_format(s->end_ns - s->start_ns, elapsed, sizeof(elapsed)),
+		duration_format(s->end_ns - s->watched.start_ns, elapsed, sizeof(elapsed)),
 		(unsigned long long)lost_of(c));
 	if (c->lost_ring)
 		fprintf(stderr, " · %llu for want of room in the ring: choose calls with -e",
@@ -241,14 +241,6 @@ static void print_end(const struct trace_stream_run *run, const struct streaming
 	fputc('\n', stderr);
 	for (size_t i = 0; i < run->notes->n; i++)
 		fprintf(stderr, "# note: %s\n", run->notes->v[i]);
-}
-
-static const char *attached_text(enum syscall_stream_attach attached)
-{
-	return attached == SYSCALL_STREAM_ONE_CALL
-		       ? "the tracepoints of these calls (others pay for a flag: 1.2x of a short "
-			 "call; 32-bit calls are not seen)"
-		       : "tp_btf sys_enter and sys_exit (every call on the machine pays 0.1 µs)";
 }
 
 static void line_printer_release(struct line_printer *p)
@@ -302,7 +294,7 @@ static int stream(const struct trace_stream_run *run, const struct streaming_con
 int trace_stream_run(const struct trace_stream_run *run, int *exit_code)
 {
 	const struct trace_values *v = run->v;
-	struct streaming s = {.child = {.go_fd = -1}};
+	struct streaming s = {0};
 	struct streaming_config config = {
 		.target = run->target,
 		.host = run->host,
@@ -321,12 +313,11 @@ int trace_stream_run(const struct trace_stream_run *run, int *exit_code)
 		fprintf(stderr, "# note: %s\n", run->target->hints.v[i]);
 	err = v->opens ? trace_opens(run, &config, &s) : stream(run, &config, &s);
 	if (!err && v->verbose)
-		fprintf(stderr, "# attached: %s\n", attached_text(s.attached));
+		fprintf(stderr, "# attached: %s\n", syscall_attach_text(s.attached));
 	if (!err && !s.canceled && !v->common.quiet && !v->common.json && !v->opens)
 		print_end(run, &s);
-	if (s.child.pid && !run->target->cmd_times_only && !s.ended_by_duration && !s.canceled &&
-	    (!err || s.child.exec_failed))
-		*exit_code = child_exit_code(&s.child);
+	if (!s.canceled)
+		watched_exit_code(&s.watched, run->target, err, exit_code);
 	streaming_release(&s);
 	return err;
 }

@@ -232,14 +232,6 @@ void trace_losses(const struct syscall_table *t, struct result *r)
 		r->sections.v[section].is_object = true;
 }
 
-static const char *attach_text(enum syscall_attach how)
-{
-	return how == SYSCALL_ATTACH_ONE_CALL
-		       ? "the tracepoints of these calls (others pay for a flag: 1.2x of a short "
-			 "call; 32-bit calls are not seen)"
-		       : "tp_btf of all calls (each call of any process pays for it: about 0.1 µs)";
-}
-
 void trace_facts(const struct trace_view *view, const struct tracing *t, const char *target,
 		 struct result *r)
 {
@@ -258,10 +250,10 @@ void trace_facts(const struct trace_view *view, const struct tracing *t, const c
 	result_fact(r, "failed", "", cell_u64(CELL_COUNT, errors));
 	result_fact(r, "calls_from_before", "", cell_u64(CELL_COUNT, table->from_before));
 	result_fact(r, "attached", view->v->verbose ? "attached" : "",
-		    cell_text(r, attach_text(t->attached)));
-	if (t->interrupted)
+		    cell_text(r, syscall_attach_text(t->attached)));
+	if (t->watched.interrupted)
 		result_note(r, "interrupted");
-	if (t->ended_by_duration)
+	if (t->watched.ended_by_duration)
 		result_note(r, "the command was still running at the end of -d and was ended");
 }
 

@@ -164,19 +164,29 @@ int probe_core_load(struct probe_core *c, struct bpf_object_skeleton *skeleton,
 	return err ? explain_bpf_load(err, h, d) : 0;
 }
 
+int probe_core_keep(struct probe_core *c, struct bpf_link *link)
+{
+	int err = link ? array_push(&c->links, link) : -errno;
+
+	if (err && link)
+		bpf_link__destroy(link);
+	return err;
+}
+
+void probe_core_detach(struct probe_core *c, size_t n)
+{
+	while (c->links.n > n)
+		bpf_link__destroy(c->links.v[--c->links.n]);
+}
+
 int probe_core_attach(struct probe_core *c, const char *program, struct diag *d)
 {
 	const struct bpf_program *p = bpf_object__find_program_by_name(c->object, program);
-	struct bpf_link *link;
 
-	if (!p || array_reserve(&c->links, c->links.n + 1))
-		return diag_errno(d, p ? -ENOMEM : -ENOENT, "attaching '%s'", program);
-	link = bpf_program__attach(p);
-	if (!link)
-		return diag_errno(d, -errno, "attaching with BPF (%s)",
-				  bpf_program__section_name(p));
-	c->links.v[c->links.n++] = link;
-	return 0;
+	if (!p)
+		return diag_errno(d, -ENOENT, "attaching '%s'", program);
+	return diag_errno(d, probe_core_keep(c, bpf_program__attach(p)), "attaching with BPF (%s)",
+			  bpf_program__section_name(p));
 }
 
 int probe_core_attach_event(struct probe_core *c, const char *program, int event_fd)
@@ -185,17 +195,16 @@ int probe_core_attach_event(struct probe_core *c, const char *program, int event
 	int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0); /* the link closes it */
 	struct bpf_link *link;
 
-	if (!p || fd < 0 || array_reserve(&c->links, c->links.n + 1)) {
+	if (!p || fd < 0) {
 		closep(&fd);
-		return p ? -ENOMEM : -ENOENT;
+		return p ? -EMFILE : -ENOENT;
 	}
 	link = bpf_program__attach_perf_event(p, fd);
 	if (!link) {
 		closep(&fd);
 		return -errno;
 	}
-	c->links.v[c->links.n++] = link;
-	return 0;
+	return probe_core_keep(c, link);
 }
 
 int probe_core_follow(struct probe_core *c, struct diag *d)
@@ -226,8 +235,7 @@ void probe_core_stop(struct probe_core *c)
 
 void probe_core_release(struct probe_core *c)
 {
-	for (size_t i = 0; i < c->links.n; i++)
-		bpf_link__destroy(c->links.v[i]);
+	probe_core_detach(c, 0);
 	unwind_maps_free(c->maps);
 	array_release(&c->links);
 	array_release(&c->owners);
@@ -407,6 +415,44 @@ int probe_core_targets(struct probe_core *c, struct diag *d)
 		err = take_targets(c);
 	c->target = NULL;
 	return err ? diag_errno(d, err, "naming the target to BPF") : 0;
+}
+
+int probe_core_sums(const struct probe_core *c, const char *map, const struct probe_sum *v,
+		    size_t n)
+{
+	int n_possible = libbpf_num_possible_cpus(), fd = probe_core_map(c, map);
+	CLEANUP(freep)
+	uint64_t *by_cpu = n_possible > 0 ? calloc((size_t)n_possible, sizeof(*by_cpu)) : NULL;
+
+	if (!by_cpu)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		uint64_t sum = 0;
+
+		if (bpf_map_lookup_elem(fd, &v[i].which, by_cpu))
+			return -errno;
+		for (int cpu = 0; cpu < n_possible; cpu++)
+			sum += by_cpu[cpu];
+		*v[i].to = sum;
+	}
+	return 0;
+}
+
+uint64_t probe_core_missed(const struct probe_core *c)
+{
+	struct bpf_program *p;
+	uint64_t sum = 0;
+
+	bpf_object__for_each_program(p, c->object)
+	{
+		struct bpf_prog_info info = {0};
+		uint32_t size = sizeof(info);
+
+		if (bpf_program__fd(p) >= 0 &&
+		    !bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
+			sum += info.recursion_misses;
+	}
+	return sum;
 }
 
 int probe_core_notes(const struct probe_core *c, note_list *notes)

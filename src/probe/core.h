@@ -56,6 +56,10 @@ int probe_core_attach(struct probe_core *c, const char *program, struct diag *d)
 /* The same of a perf_event program, to an event that is open. 0 or -errno. */
 int probe_core_attach_event(struct probe_core *c, const char *program, int event_fd);
 int probe_core_follow(struct probe_core *c, struct diag *d);
+/* Keeps what was attached until the release; NULL: attaching failed with errno. 0 or -errno. */
+int probe_core_keep(struct probe_core *c, struct bpf_link *link);
+/* Detaches all but the first n links: the target pays no more. */
+void probe_core_detach(struct probe_core *c, size_t n);
 
 /* Tells the program whom to measure; reads what they have mapped. */
 int probe_core_targets(struct probe_core *c, struct diag *d);
@@ -66,6 +70,16 @@ void probe_core_release(struct probe_core *c); /* before NAME__destroy */
 
 /* The descriptor of a map of the object, which owns it; -ENOENT. */
 int probe_core_map(const struct probe_core *c, const char *name);
+
+/* Elements of a per-CPU array of 64-bit counts, each the sum of all CPUs. 0 or -errno. */
+struct probe_sum {
+	uint32_t which;
+	uint64_t *to;
+};
+int probe_core_sums(const struct probe_core *c, const char *map, const struct probe_sum *v,
+		    size_t n);
+/* Runs that the kernel did not give to the object's programs, as one ran already. */
+uint64_t probe_core_missed(const struct probe_core *c);
 
 /* Whether records about a process belong to the target. */
 bool probe_wants(const struct probe_core *c, pid_t pid);

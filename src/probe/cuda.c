@@ -59,12 +59,9 @@ static int attach_one(struct cuda_counts *c, const char *path, const struct cuda
 		LIBBPF_OPTS(bpf_uprobe_opts, opts, .retprobe = at_return, .bpf_cookie = p->cookie);
 		const struct bpf_program *program =
 			at_return ? c->skeleton->progs.on_return : c->skeleton->progs.on_call;
-		struct bpf_link *link =
-			bpf_program__attach_uprobe_opts(program, -1, path, p->file_off, &opts);
-		int err = link ? array_push(&c->core.links, link) : -errno;
+		int err = probe_core_keep(&c->core, bpf_program__attach_uprobe_opts(
+							    program, -1, path, p->file_off, &opts));
 
-		if (err && link)
-			bpf_link__destroy(link);
 		if (err)
 			return err;
 	}
@@ -136,8 +133,7 @@ int cuda_counts_cost(struct cuda_counts *c, uint64_t *ret_ns)
 
 		least_ns = MIN(least_ns, took_ns);
 	}
-	while (c->core.links.n > before)
-		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+	probe_core_detach(&c->core, before);
 	if (!err)
 		*ret_ns = least_ns > alone_ns ? (least_ns - alone_ns) / CALLS : 0;
 	return err;
@@ -155,8 +151,7 @@ void cuda_counts_stop(struct cuda_counts *c)
 {
 	probe_core_stop(&c->core);
 	c->stopped_ns = clock_now_ns();
-	while (c->core.links.n) /* the target pays no more */
-		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+	probe_core_detach(&c->core, 0);
 }
 
 void cuda_counts_free(struct cuda_counts *c)

@@ -2,6 +2,7 @@
 #include <inspect/gpu_counts.h>
 
 #include "core.h"
+#include "iterator.h"
 
 #include "gpu.skel.h"
 
@@ -16,7 +17,6 @@ struct gpu_counts {
 	struct probe_core core;
 	struct gpu *skeleton;
 	struct ring_buffer *ring; /* NULL: without events */
-	uint32_t n_possible;      /* CPUs */
 	uint64_t started_ns, stopped_ns;
 
 	/* while events are read */
@@ -104,13 +104,10 @@ static int attach(struct gpu_counts *c, struct diag *d)
 static int open_counts(struct gpu_counts *c, const struct gpu_counts_config *config,
 		       const struct host *h, struct diag *d)
 {
-	int n = libbpf_num_possible_cpus();
-	int err = n <= 0 ? diag_errno(d, -ENODEV, "counting the CPUs")
-			 : probe_core_init(&c->core, &config->target, false, h, d);
+	int err = probe_core_init(&c->core, &config->target, false, h, d);
 
 	if (err)
 		return err;
-	c->n_possible = (uint32_t)n;
 	c->skeleton = gpu__open();
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
@@ -156,8 +153,7 @@ void gpu_counts_stop(struct gpu_counts *c)
 {
 	probe_core_stop(&c->core);
 	c->stopped_ns = clock_now_ns();
-	while (c->core.links.n) /* the target pays no more */
-		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+	probe_core_detach(&c->core, 0);
 }
 
 void gpu_counts_free(struct gpu_counts *c)
@@ -225,73 +221,28 @@ static int read_rows(struct gpu_counts *c, struct gpu_table *t)
 	return err;
 }
 
-static int read_threads(struct gpu_counts *c, struct gpu_table *t)
+static int add_thread(void *ctx, const void *element)
 {
-	struct bpf_link *link = bpf_program__attach_iter(c->skeleton->progs.collect, NULL);
-	CLEANUP(closep) int fd = -1;
-	struct gpu_thread thread;
-	size_t have = 0;
-	int err;
+	const struct gpu_thread *thread = element;
+	struct gpu_table *t = ctx;
 
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? -errno : 0;
-	while (!err) {
-		ssize_t n = read(fd, (char *)&thread + have, sizeof(thread) - have);
-
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			err = -errno;
-		if (n == 0)
-			break;
-		if (n > 0)
-			have += (size_t)n;
-		if (have < sizeof(thread))
-			continue;
-		have = 0;
-		err = array_push(&t->rows, (struct gpu_count){.key = thread.key,
-							      .in_flight = 1,
-							      .open_ns = thread.in_call_ns,
-							      .oldest_ns = thread.in_call_ns});
-	}
-	bpf_link__destroy(link);
-	return err;
-}
-
-static uint64_t missed_by(const struct bpf_program *p)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t size = sizeof(info);
-
-	return bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size) ? 0 : info.recursion_misses;
+	return array_push(&t->rows, (struct gpu_count){.key = thread->key,
+						       .in_flight = 1,
+						       .open_ns = thread->in_call_ns,
+						       .oldest_ns = thread->in_call_ns});
 }
 
 static int read_losses(struct gpu_counts *c, struct gpu_losses *l)
 {
-	CLEANUP(freep) uint64_t *by_cpu = calloc(c->n_possible, sizeof(*by_cpu));
-	struct {
-		uint32_t which;
-		uint64_t *to;
-	} all[] = {
+	const struct probe_sum all[] = {
 		{GPU_ROWS_FULL, &l->rows_full},
 		{GPU_STATES_FULL, &l->threads_dropped},
 		{GPU_READS_FAILED, &l->reads_failed},
 	};
 
-	if (!by_cpu)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.counts), &all[i].which,
-					by_cpu))
-			return -errno;
-		*all[i].to = 0;
-		for (uint32_t cpu = 0; cpu < c->n_possible; cpu++)
-			*all[i].to += by_cpu[cpu];
-	}
 	l->events = c->skeleton->bss->shared.lost_events;
-	l->recursion_misses = missed_by(c->skeleton->progs.on_sys_enter) +
-			      missed_by(c->skeleton->progs.on_sys_exit);
-	return 0;
+	l->recursion_misses = probe_core_missed(&c->core);
+	return probe_core_sums(&c->core, "counts", all, ARRAY_SIZE(all));
 }
 
 int gpu_counts_read(struct gpu_counts *c, struct gpu_table *ret)
@@ -303,7 +254,9 @@ int gpu_counts_read(struct gpu_counts *c, struct gpu_table *ret)
 	ret->ioctls_counted = c->skeleton->bss->shared.ioctls_counted;
 	if (!err)
 		err = read_rows(c, ret);
-	return err ? err : read_threads(c, ret);
+	return err ? err
+		   : probe_iterate(c->skeleton->progs.collect, sizeof(struct gpu_thread),
+				   add_thread, ret);
 }
 
 int gpu_counts_notes(const struct gpu_counts *c, note_list *notes)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inspect/offcpu.h>
 
+#include "iterator.h"
 #include "own_frames.h"
 #include "rings.h"
 
@@ -244,34 +245,16 @@ uint64_t offcpu_bucket_low_ns(unsigned bucket)
 
 /* --- start and end ---------------------------------------------------------------------------- */
 
-/* Runs an iterator over all tasks; what it writes is appended, in whole elements. */
-static int iterate(const struct bpf_program *program, struct offcpu_probe *o)
+static int add_thread(void *ctx, const void *element)
 {
-	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
-	CLEANUP(closep) int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -1;
-	uint8_t buffer[64 * sizeof(struct offcpu_ended)];
-	size_t have = 0;
-	ssize_t n = -1;
-	int err = fd < 0 ? -errno : 0;
+	struct offcpu_probe *o = ctx;
 
-	while (!err && (n = read(fd, buffer + have, sizeof(buffer) - have)) != 0) {
-		struct offcpu_ended e;
-		size_t at = 0;
+	return array_push(&o->threads, *(const struct offcpu_ended *)element);
+}
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
-			continue;
-		if (n < 0)
-			err = -errno;
-		have += (size_t)MAX(n, 0);
-		for (; at + sizeof(e) <= have && !err; at += sizeof(e)) {
-			memcpy(&e, buffer + at, sizeof(e));
-			err = array_push(&o->threads, e);
-		}
-		have -= at;
-		memmove(buffer, buffer + at, have);
-	}
-	bpf_link__destroy(link);
-	return err;
+static int iterate(struct offcpu_probe *o, const struct bpf_program *program)
+{
+	return probe_iterate(program, sizeof(struct offcpu_ended), add_thread, o);
 }
 
 int offcpu_start(struct offcpu_probe *o, struct diag *d)
@@ -279,7 +262,7 @@ int offcpu_start(struct offcpu_probe *o, struct diag *d)
 	int err = probe_core_start(&o->core);
 
 	if (!err)
-		err = iterate(o->skeleton->progs.begin, o);
+		err = iterate(o, o->skeleton->progs.begin);
 	return err ? diag_errno(d, err, "starting to watch threads") : 0;
 }
 
@@ -291,7 +274,7 @@ int offcpu_stop(struct offcpu_probe *o, struct diag *d)
 		return 0;
 	o->stopped = true;
 	probe_core_stop(&o->core);
-	err = iterate(o->skeleton->progs.end, o);
+	err = iterate(o, o->skeleton->progs.end);
 	return err ? diag_errno(d, err, "reading what threads wait for") : 0;
 }
 

@@ -15,7 +15,6 @@ struct probe_counts {
 	struct probe_core core;
 	struct probes *skeleton;
 	struct row_reader reader;
-	uint32_t n_possible; /* CPUs */
 	uint64_t started_ns, stopped_ns;
 	bool has_end;
 };
@@ -108,14 +107,9 @@ static int attach_one(struct probe_counts *c, const struct bpf_program *program,
 		      const struct probe_point *p, bool at_return, const struct host *h,
 		      struct diag *d)
 {
-	struct bpf_link *link = attach_point(program, p, at_return);
-	int err = link ? array_push(&c->core.links, link) : -errno;
+	int err = probe_core_keep(&c->core, attach_point(program, p, at_return));
 
-	if (!err)
-		return 0;
-	if (link)
-		bpf_link__destroy(link);
-	return explain_attach(err, p, h, d);
+	return err ? explain_attach(err, p, h, d) : 0;
 }
 
 /* The end first: what begins must not miss it. */
@@ -143,13 +137,10 @@ static int open_counts(struct probe_counts *c, const struct probe_counts_config 
 		       const struct host *h, struct diag *d)
 {
 	struct probes_setup *setup;
-	int n = libbpf_num_possible_cpus();
-	int err = n <= 0 ? diag_errno(d, -ENODEV, "counting the CPUs")
-			 : probe_core_init(&c->core, &config->target, false, h, d);
+	int err = probe_core_init(&c->core, &config->target, false, h, d);
 
 	if (err)
 		return err;
-	c->n_possible = (uint32_t)n;
 	c->skeleton = probes__open();
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
@@ -192,8 +183,7 @@ void probe_counts_stop(struct probe_counts *c)
 {
 	probe_core_stop(&c->core);
 	c->stopped_ns = clock_now_ns();
-	while (c->core.links.n)
-		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
+	probe_core_detach(&c->core, 0);
 }
 
 void probe_counts_free(struct probe_counts *c)
@@ -226,27 +216,12 @@ int probe_counts_read(struct probe_counts *c, struct syscall_table *ret)
 
 int probe_counts_losses(struct probe_counts *c, struct probe_losses *ret)
 {
-	CLEANUP(freep) uint64_t *by_cpu = calloc(c->n_possible, sizeof(*by_cpu));
-	struct probe_losses losses = {0};
-	struct {
-		uint32_t which;
-		uint64_t *to;
-	} all[] = {
-		{PROBES_END_WITHOUT_BEGIN, &losses.ends_without_begin},
-		{PROBES_TOO_DEEP, &losses.too_deep},
-		{PROBES_KEYS_FULL, &losses.keys_dropped},
-		{PROBES_THREADS_FULL, &losses.threads_dropped},
+	const struct probe_sum all[] = {
+		{PROBES_END_WITHOUT_BEGIN, &ret->ends_without_begin},
+		{PROBES_TOO_DEEP, &ret->too_deep},
+		{PROBES_KEYS_FULL, &ret->keys_dropped},
+		{PROBES_THREADS_FULL, &ret->threads_dropped},
 	};
 
-	if (!by_cpu)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		if (bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.counts), &all[i].which,
-					by_cpu))
-			return -errno;
-		for (uint32_t cpu = 0; cpu < c->n_possible; cpu++)
-			*all[i].to += by_cpu[cpu];
-	}
-	*ret = losses;
-	return 0;
+	return probe_core_sums(&c->core, "counts", all, ARRAY_SIZE(all));
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stream.h"
 
+#include "call_points.h"
+#include "iterator.h"
+
 #include "stream.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
 
-/* With more calls than these their own tracepoints cost more to attach than they spare. */
-enum { ONE_CALL_MOST = 8, READ_MOST = 16384 };
+enum { READ_MOST = 16384 };
 
 #define RING_BYTES_LEAST (1u << 20)
 #define RING_BYTES (1u << 25)
@@ -39,67 +41,22 @@ static int fill_calls(struct syscall_stream *s, const struct syscall_set *only)
 
 /* --- attaching -------------------------------------------------------------------------------- */
 
-static size_t native_calls(const struct syscall_set *only)
+static struct probe_call_programs call_programs(const struct syscall_stream *s)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(only->bits[SYSCALL_NATIVE]); i++)
-		n += (size_t)__builtin_popcountll(only->bits[SYSCALL_NATIVE][i]);
-	return n;
-}
-
-static int keep_link(struct syscall_stream *s, struct bpf_link *link)
-{
-	int err = link ? array_push(&s->core.links, link) : -errno;
-
-	if (err && link)
-		bpf_link__destroy(link);
-	return err;
-}
-
-static int attach_one(struct syscall_stream *s, uint32_t nr)
-{
-	char buf[SYSCALL_NAME_BYTES], event[64];
-	const char *name = syscall_name(SYSCALL_NATIVE, nr, buf);
-	int err;
-
-	snprintf(event, sizeof(event), "sys_enter_%s", name);
-	err = keep_link(s, bpf_program__attach_tracepoint(s->skeleton->progs.on_one_enter,
-							  "syscalls", event));
-	if (err)
-		return err;
-	snprintf(event, sizeof(event), "sys_exit_%s", name);
-	return keep_link(s, bpf_program__attach_tracepoint(s->skeleton->progs.on_one_exit,
-							   "syscalls", event));
-}
-
-/* A few calls have other names there, such as newstat: those are seen by the shared tracepoints. */
-static int attach_calls(struct syscall_stream *s, const struct syscall_set *only, struct diag *d)
-{
-	size_t before = s->core.links.n;
-	int err = s->attached == SYSCALL_STREAM_ONE_CALL ? 0 : -ENOENT;
-
-	for (uint32_t nr = 0; nr < SYSCALL_SET_NUMBERS && !err; nr++)
-		if (syscall_set_has(only, SYSCALL_NATIVE, nr))
-			err = attach_one(s, nr);
-	if (!err)
-		return 0;
-	while (s->core.links.n > before)
-		bpf_link__destroy(s->core.links.v[--s->core.links.n]);
-	s->attached = SYSCALL_STREAM_ALL_CALLS;
-	err = probe_core_attach(&s->core, "on_sys_enter", d);
-	return err ? err : probe_core_attach(&s->core, "on_sys_exit", d);
+	return (struct probe_call_programs){s->skeleton->progs.on_one_enter,
+					    s->skeleton->progs.on_one_exit};
 }
 
 static int attach(struct syscall_stream *s, const struct syscall_stream_config *config,
 		  struct diag *d)
 {
+	const struct probe_call_programs calls = call_programs(s);
 	int err = probe_core_follow(&s->core, d);
 
 	if (!err)
 		err = probe_core_attach(&s->core, "on_thread_exit", d);
 	if (!err)
-		err = attach_calls(s, config->only, d);
+		err = probe_attach_calls(&s->core, &calls, config->only, &s->attached, d);
 	return err ? err : probe_core_targets(&s->core, d);
 }
 
@@ -120,15 +77,13 @@ static int load(struct syscall_stream *s, const struct syscall_stream_config *co
 		const struct host *h, struct diag *d)
 {
 	struct stream *k = s->skeleton = stream__open();
+	struct probe_call_programs calls;
 	struct stream_setup *setup;
-	size_t n;
 
 	if (!k)
 		return probe_core_load(&s->core, NULL, h, d);
-	/* Calls that only 32-bit code has are not seen by tracepoints of single calls. */
-	n = config->only ? native_calls(config->only) : 0;
-	s->attached = n && n <= ONE_CALL_MOST && h->tracefs[0] ? SYSCALL_STREAM_ONE_CALL
-							       : SYSCALL_STREAM_ALL_CALLS;
+	calls = call_programs(s);
+	s->attached = probe_calls_choose(&calls, config->only, h);
 	setup = (struct stream_setup *)&k->rodata->setup;
 	setup->min_latency_ns = config->min_latency_ns;
 	setup->failed_only = config->failed_only;
@@ -136,10 +91,6 @@ static int load(struct syscall_stream *s, const struct syscall_stream_config *co
 	setup->with_stack = config->with_stack;
 	setup->string_bytes = MIN(config->string_bytes, (uint32_t)SYSCALL_STRING_BYTES_MAX);
 	*(struct target_setup *)&k->rodata->target_setup = s->core.setup;
-	if (s->attached == SYSCALL_STREAM_ALL_CALLS) {
-		bpf_program__set_autoload(k->progs.on_one_enter, false);
-		bpf_program__set_autoload(k->progs.on_one_exit, false);
-	}
 	if (bpf_map__set_max_entries(k->maps.ring, ring_bytes()))
 		return diag_errno(d, -errno, "a ring for BPF");
 	return probe_core_load(&s->core, k->skeleton, h, d);
@@ -166,12 +117,8 @@ static int take_record(void *ctx, void *record, size_t n_bytes)
 static int open_stream(struct syscall_stream *s, const struct syscall_stream_config *config,
 		       const struct host *h, struct diag *d)
 {
-	int n = libbpf_num_possible_cpus(), err;
+	int err = probe_core_init(&s->core, &config->target, false, h, d);
 
-	if (n <= 0)
-		return diag_errno(d, -ENODEV, "counting the CPUs");
-	s->n_possible = (uint32_t)n;
-	err = probe_core_init(&s->core, &config->target, false, h, d);
 	if (!err)
 		err = load(s, config, h, d);
 	if (err)
@@ -223,34 +170,12 @@ int syscall_stream_start(struct syscall_stream *s)
 	return probe_core_start(&s->core);
 }
 
-/* Runs an iterator to its end; what it has to say goes into the ring. */
-static int run_iterator(struct bpf_program *program)
-{
-	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
-	CLEANUP(closep) int fd = -1;
-	char unused[64];
-	ssize_t n;
-	int err;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? -errno : 0;
-	do
-		n = err ? 0 : read(fd, unused, sizeof(unused));
-	while (n > 0 || (n < 0 && errno == EINTR));
-	if (n < 0)
-		err = -errno;
-	bpf_link__destroy(link);
-	return err;
-}
-
 int syscall_stream_stop(struct syscall_stream *s)
 {
 	probe_core_stop(&s->core);
-	while (s->core.links.n)
-		bpf_link__destroy(s->core.links.v[--s->core.links.n]);
-	return run_iterator(s->skeleton->progs.in_flight);
+	probe_core_detach(&s->core, 0);
+	/* What it has to say goes into the ring. */
+	return probe_iterate(s->skeleton->progs.in_flight, 0, NULL, NULL);
 }
 
 int syscall_stream_fd(const struct syscall_stream *s)
@@ -276,58 +201,20 @@ bool syscall_stream_alive(const struct syscall_stream *s)
 	return probe_core_alive(&s->core);
 }
 
-enum syscall_stream_attach syscall_stream_attached(const struct syscall_stream *s)
+enum syscall_attach syscall_stream_attached(const struct syscall_stream *s)
 {
 	return s->attached;
 }
 
-static int sum_of(const struct syscall_stream *s, uint32_t what, uint64_t *by_cpu, uint64_t *ret)
-{
-	uint64_t sum = 0;
-
-	if (bpf_map_lookup_elem(bpf_map__fd(s->skeleton->maps.counts), &what, by_cpu))
-		return -errno;
-	for (uint32_t i = 0; i < s->n_possible; i++)
-		sum += by_cpu[i];
-	*ret = sum;
-	return 0;
-}
-
-static uint64_t recursions(const struct syscall_stream *s)
-{
-	struct bpf_program *p;
-	uint64_t sum = 0;
-
-	bpf_object__for_each_program(p, s->skeleton->obj)
-	{
-		struct bpf_prog_info info = {0};
-		uint32_t size = sizeof(info);
-
-		if (bpf_program__fd(p) >= 0 &&
-		    !bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
-			sum += info.recursion_misses;
-	}
-	return sum;
-}
-
 int syscall_stream_counts(const struct syscall_stream *s, struct syscall_stream_counts *ret)
 {
-	struct syscall_stream_counts c = {.recursions = recursions(s)};
-	const struct {
-		uint32_t what;
-		uint64_t *to;
-	} wanted[] = {{STREAM_SENT, &c.sent},
-		      {STREAM_LOST_RING, &c.lost_ring},
-		      {STREAM_LOST_MEMORY, &c.lost_memory},
-		      {STREAM_NO_EXIT, &c.no_exit}};
-	CLEANUP(freep) uint64_t *by_cpu = calloc(s->n_possible, sizeof(*by_cpu));
-	int err = by_cpu ? 0 : -ENOMEM;
+	const struct probe_sum all[] = {{STREAM_SENT, &ret->sent},
+					{STREAM_LOST_RING, &ret->lost_ring},
+					{STREAM_LOST_MEMORY, &ret->lost_memory},
+					{STREAM_NO_EXIT, &ret->no_exit}};
 
-	for (size_t i = 0; i < ARRAY_SIZE(wanted) && !err; i++)
-		err = sum_of(s, wanted[i].what, by_cpu, wanted[i].to);
-	if (!err)
-		*ret = c;
-	return err;
+	ret->recursions = probe_core_missed(&s->core);
+	return probe_core_sums(&s->core, "counts", all, ARRAY_SIZE(all));
 }
 
 int syscall_stream_notes(const struct syscall_stream *s, note_list *notes)

@@ -39,8 +39,7 @@ struct syscall_stream {
 	struct probe_core core;
 	struct stream *skeleton;
 	struct ring_buffer *ring;
-	enum syscall_stream_attach attached;
-	uint32_t n_possible; /* CPUs */
+	enum syscall_attach attached;
 
 	/* while reading */
 	syscall_event_fn *fn;

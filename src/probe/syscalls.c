@@ -2,14 +2,14 @@
 /* Opening, loading and attaching the program that adds up system calls. */
 #include "syscalls.h"
 
+#include "call_points.h"
+#include "iterator.h"
+
 #include "syscalls.skel.h"
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
-
-/* With more calls than these their own tracepoints cost more to attach than they spare. */
-enum { ONE_CALL_MOST = 8 };
 
 /* --- what is looked at in which call ---------------------------------------------------------- */
 
@@ -92,83 +92,10 @@ static void fill_setup(struct syscall_counts *c, const struct syscall_counts_con
 
 /* --- attaching -------------------------------------------------------------------------------- */
 
-static size_t native_calls(const struct syscall_set *only)
+static struct probe_call_programs call_programs(const struct syscall_counts *c)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(only->bits[SYSCALL_NATIVE]); i++)
-		n += (size_t)__builtin_popcountll(only->bits[SYSCALL_NATIVE][i]);
-	return n;
-}
-
-static int keep_link(struct syscall_counts *c, struct bpf_link *link)
-{
-	int err = link ? array_push(&c->core.links, link) : -errno;
-
-	if (err && link)
-		bpf_link__destroy(link);
-	return err;
-}
-
-/* A few calls have other names there, such as newstat: those are seen by the shared tracepoints. */
-static int attach_one(struct syscall_counts *c, uint32_t nr)
-{
-	char buf[SYSCALL_NAME_BYTES], event[64];
-	const char *name = syscall_name(SYSCALL_NATIVE, nr, buf);
-	int err;
-
-	snprintf(event, sizeof(event), "sys_enter_%s", name);
-	err = keep_link(c, bpf_program__attach_tracepoint(c->skeleton->progs.on_one_enter,
-							  "syscalls", event));
-	if (err)
-		return err;
-	snprintf(event, sizeof(event), "sys_exit_%s", name);
-	return keep_link(c, bpf_program__attach_tracepoint(c->skeleton->progs.on_one_exit,
-							   "syscalls", event));
-}
-
-static void detach_after(struct syscall_counts *c, size_t n)
-{
-	while (c->core.links.n > n)
-		bpf_link__destroy(c->core.links.v[--c->core.links.n]);
-}
-
-static int attach_calls(struct syscall_counts *c, const struct syscall_set *only, struct diag *d)
-{
-	size_t before = c->core.links.n;
-	int err = c->attached == SYSCALL_ATTACH_ONE_CALL ? 0 : -ENOENT;
-
-	for (uint32_t nr = 0; nr < SYSCALL_SET_NUMBERS && !err; nr++)
-		if (syscall_set_has(only, SYSCALL_NATIVE, nr))
-			err = attach_one(c, nr);
-	if (!err)
-		return 0;
-	detach_after(c, before);
-	c->attached = SYSCALL_ATTACH_TP_BTF;
-	err = probe_core_attach(&c->core, "on_sys_enter", d);
-	return err ? err : probe_core_attach(&c->core, "on_sys_exit", d);
-}
-
-/* Runs an iterator to its end; it writes nothing. */
-static int run_iterator(struct bpf_program *program)
-{
-	struct bpf_link *link = bpf_program__attach_iter(program, NULL);
-	CLEANUP(closep) int fd = -1;
-	char unused[64];
-	ssize_t n;
-	int err;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? -errno : 0;
-	do
-		n = err ? 0 : read(fd, unused, sizeof(unused));
-	while (n > 0 || (n < 0 && errno == EINTR));
-	if (n < 0)
-		err = -errno;
-	bpf_link__destroy(link);
-	return err;
+	return (struct probe_call_programs){c->skeleton->progs.on_one_enter,
+					    c->skeleton->progs.on_one_exit};
 }
 
 /* Those that watch threads first: none is born unseen, then none is marked twice. */
@@ -176,17 +103,19 @@ static int attach(struct syscall_counts *c, const struct syscall_counts_config *
 		  struct diag *d)
 {
 	static const char *const programs[] = {"state_on_fork", "state_on_exec", "state_on_exit"};
+	const struct probe_call_programs calls = call_programs(c);
 	int err = probe_core_follow(&c->core, d);
 
 	for (size_t i = 0; i < ARRAY_SIZE(programs) && !err; i++)
 		err = probe_core_attach(&c->core, programs[i], d);
 	if (!err)
-		err = attach_calls(c, config->only, d);
+		err = probe_attach_calls(&c->core, &calls, config->only, &c->attached, d);
 	if (!err)
 		err = probe_core_targets(&c->core, d);
 	if (err)
 		return err;
-	return diag_errno(d, run_iterator(c->skeleton->progs.mark), "marking threads with BPF");
+	err = probe_iterate(c->skeleton->progs.mark, 0, NULL, NULL);
+	return diag_errno(d, err, "marking threads with BPF");
 }
 
 /* --- loading ---------------------------------------------------------------------------------- */
@@ -205,13 +134,13 @@ static int load(struct syscall_counts *c, const struct syscall_counts_config *co
 		const struct host *h, struct diag *d)
 {
 	struct syscalls *k = c->skeleton = syscalls__open();
+	struct probe_call_programs calls;
 	uint32_t n_rows;
 
 	if (!k)
 		return probe_core_load(&c->core, NULL, h, d);
-	c->attached = config->only && native_calls(config->only) <= ONE_CALL_MOST && h->tracefs[0]
-			      ? SYSCALL_ATTACH_ONE_CALL
-			      : SYSCALL_ATTACH_TP_BTF;
+	calls = call_programs(c);
+	c->attached = probe_calls_choose(&calls, config->only, h);
 	/* Rows are made ahead, for every CPU: no more than there are calls in use. */
 	n_rows = c->n_possible > 32 ? 128 : 256;
 	if (bpf_map__set_max_entries(k->maps.rows, n_rows))
@@ -221,10 +150,6 @@ static int load(struct syscall_counts *c, const struct syscall_counts_config *co
 	c->setup.rows_mask = n_rows - 1;
 	*(struct target_setup *)&k->rodata->target_setup = c->core.setup;
 	*(struct syscalls_setup *)&k->rodata->setup = c->setup;
-	if (c->attached == SYSCALL_ATTACH_TP_BTF) {
-		bpf_program__set_autoload(k->progs.on_one_enter, false);
-		bpf_program__set_autoload(k->progs.on_one_exit, false);
-	}
 	return probe_core_load(&c->core, k->skeleton, h, d);
 }
 
@@ -277,7 +202,7 @@ void syscall_counts_stop(struct syscall_counts *c)
 {
 	probe_core_stop(&c->core);
 	c->stopped_ns = clock_now_ns();
-	detach_after(c, 0); /* the target pays no more while the tables are read */
+	probe_core_detach(&c->core, 0); /* the target pays no more while the tables are read */
 }
 
 void syscall_counts_free(struct syscall_counts *c)

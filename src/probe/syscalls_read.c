@@ -2,6 +2,8 @@
 /* From the program's maps and its iterator to a table. */
 #include "syscalls.h"
 
+#include "iterator.h"
+
 #include "syscalls.skel.h"
 
 #include <bpf/bpf.h>
@@ -82,23 +84,9 @@ int syscall_counts_details(struct syscall_counts *c, struct syscall_table *t)
 	return err;
 }
 
-static uint64_t missed_by(const struct bpf_program *p)
-{
-	struct bpf_prog_info info = {0};
-	uint32_t size = sizeof(info);
-
-	if (bpf_program__fd(p) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(p), &info, &size))
-		return 0;
-	return info.recursion_misses;
-}
-
 static int read_counts(struct syscall_counts *c, struct syscall_table *t)
 {
-	CLEANUP(freep) uint64_t *by_cpu = calloc(c->n_possible, sizeof(*by_cpu));
-	struct {
-		enum syscalls_count which;
-		uint64_t *to;
-	} all[] = {
+	const struct probe_sum all[] = {
 		{SYSCALLS_UNMATCHED_EXIT, &t->losses.exits_without_enter},
 		{SYSCALLS_UNMATCHED_ENTER, &t->losses.enters_without_exit},
 		{SYSCALLS_KEYS_FULL, &t->losses.keys_dropped_calls},
@@ -111,28 +99,16 @@ static int read_counts(struct syscall_counts *c, struct syscall_table *t)
 		{SYSCALLS_FROM_BEFORE, &t->from_before},
 	};
 
-	if (!by_cpu)
-		return -ENOMEM;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++) {
-		uint32_t key = all[i].which;
-
-		if (bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.counts), &key, by_cpu))
-			return -errno;
-		*all[i].to = 0;
-		for (uint32_t cpu = 0; cpu < c->n_possible; cpu++)
-			*all[i].to += by_cpu[cpu];
-	}
-	t->losses.missed_by_recursion = missed_by(c->skeleton->progs.on_sys_enter) +
-					missed_by(c->skeleton->progs.on_sys_exit) +
-					missed_by(c->skeleton->progs.on_one_enter) +
-					missed_by(c->skeleton->progs.on_one_exit);
-	return 0;
+	t->losses.missed_by_recursion = probe_core_missed(&c->core);
+	return probe_core_sums(&c->core, "counts", all, ARRAY_SIZE(all));
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-static int add_thread(const struct syscalls_thread *from, struct syscall_table *t)
+static int add_thread(void *ctx, const void *element)
 {
+	const struct syscalls_thread *from = element;
+	struct syscall_table *t = ctx;
 	struct syscall_thread thread = {
 		.pid = from->pid,
 		.tid = from->tid,
@@ -165,36 +141,6 @@ static int add_thread(const struct syscalls_thread *from, struct syscall_table *
 	return 0;
 }
 
-static int read_threads(struct syscall_counts *c, struct syscall_table *t)
-{
-	struct bpf_link *link = bpf_program__attach_iter(c->skeleton->progs.collect, NULL);
-	CLEANUP(closep) int fd = -1;
-	struct syscalls_thread thread;
-	size_t have = 0;
-	int err;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? -errno : 0;
-	while (!err) {
-		ssize_t n = read(fd, (char *)&thread + have, sizeof(thread) - have);
-
-		if (n < 0 && errno != EINTR && errno != EAGAIN)
-			err = -errno;
-		if (n == 0)
-			break;
-		if (n > 0)
-			have += (size_t)n;
-		if (have < sizeof(thread))
-			continue;
-		have = 0;
-		err = add_thread(&thread, t);
-	}
-	bpf_link__destroy(link);
-	return err;
-}
-
 int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 {
 	int err = read_counts(c, ret);
@@ -208,7 +154,9 @@ int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 		err = syscall_counts_details(c, ret);
 	for (size_t i = 0; i < ret->rows.n && c->setup.of_bytes; i++)
 		ret->rows.v[i].h.sum = ret->rows.v[i].bytes;
-	return err ? err : read_threads(c, ret);
+	return err ? err
+		   : probe_iterate(c->skeleton->progs.collect, sizeof(struct syscalls_thread),
+				   add_thread, ret);
 }
 
 /* --- names of files --------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "iterator.h"
 #include "sampler.h"
 
 #include <vitals.abi.h>
@@ -122,8 +123,10 @@ void bpf_tasks_close(struct bpf_tasks *b)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
-static int add_task(struct task_table *t, const struct vitals_record *r)
+static int add_task(void *ctx, const void *element)
 {
+	const struct vitals_record *r = element;
+	struct task_table *t = ctx;
 	struct task_times one = {
 		.pid = r->pid,
 		.tid = r->tid,
@@ -137,33 +140,6 @@ static int add_task(struct task_table *t, const struct vitals_record *r)
 	memcpy(one.comm, r->comm, sizeof(one.comm));
 	one.comm[sizeof(one.comm) - 1] = '\0';
 	return t->tasks.n < VITALS_MAX ? array_push(&t->tasks, one) : -E2BIG;
-}
-
-static int read_tasks(const struct bpf_tasks *b, struct task_table *t)
-{
-	CLEANUP(closep) int fd = bpf_iter_create(bpf_link__fd(b->iterator));
-	struct vitals_record buf[256];
-	size_t have = 0; /* bytes: a read may end within a record */
-	int err = 0;
-
-	if (fd < 0)
-		return fd;
-	while (!err) {
-		ssize_t n = read(fd, (char *)buf + have, sizeof(buf) - have);
-		size_t records;
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : 0;
-		have += (size_t)n;
-		records = have / sizeof(*buf);
-		for (size_t i = 0; i < records && !err; i++)
-			err = add_task(t, &buf[i]);
-		have %= sizeof(*buf);
-		memmove(buf, buf + records, have);
-	}
-	return err;
 }
 
 static int add_wait(struct task_table *t, const struct vitals_lock *lock, uint64_t ns,
@@ -219,7 +195,7 @@ static int read_locks(const struct bpf_tasks *b, struct task_table *t)
 int bpf_tasks_read(void *ctx, struct task_table *ret)
 {
 	const struct bpf_tasks *b = ctx;
-	int err = read_tasks(b, ret);
+	int err = probe_iterate_link(b->iterator, sizeof(struct vitals_record), add_task, ret);
 
 	ret->source = "BPF task iterator (se.sum_exec_runtime, sched_info.run_delay)";
 	ret->no_locks = "needs BPF of Linux 5.15";
