@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 #include "oracle.h"
 #include <math.h>
 
@@ -171,7 +173,7 @@ static void check_workload(const char *environment, const char *name)
 
 	snprintf(command, sizeof(command), "%s/%s", workloads, name);
 	if (access(command, X_OK) < 0)
-		skip();
+		skip_because("%s was not built", name);
 	snprintf(command, sizeof(command), "%s%s/%s 300", environment, workloads, name);
 	check(command);
 }
@@ -247,8 +249,7 @@ static void rust(void **state UNUSED)
 			   "  println!(\"{}\", sum);\n"
 			   "}\n");
 	if (system("rustc -O r.rs 2>/dev/null")) {
-		print_message("# no rustc here\n");
-		skip();
+		skip_because("no rustc here");
 	}
 	check("./r");
 }
