@@ -184,7 +184,7 @@ cross:
 	  CPPFLAGS='-idirafter /usr/include -idirafter /usr/include/$(multiarch)' $(O)-arm64/libinspect.a
 
 # One unit test needs no more than itself.
-test-programs: $(or $(filter $(T:unit/%=$(B)/tests/test_%),$(unit)),all $(unit) $(workloads))
+test-programs: $(or $(filter $(T:unit/%=$(B)/tests/test_%),$(unit)),all $(unit) $(workloads) $(B)/tables)
 
 lint: all
 	@failed=0; for check in tests/lint/*.sh; do O=$(B) bash $$check || failed=1; done; exit $$failed
@@ -198,7 +198,7 @@ docs: all $(workloads)
 
 include tests/fuzz/fuzz.mk
 
-$(B)/accuracy: tests/accuracy/accuracy.c tests/unit/oracle.h $(B)/libinspect.a $(B)/flags
+$(B)/accuracy $(B)/tables: $(B)/%: tests/accuracy/%.c tests/unit/oracle.h $(B)/libinspect.a $(B)/flags
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(ALL_CPPFLAGS) $< $(ALL_LDFLAGS) $(B)/libinspect.a $(LIBS) -o $@
 

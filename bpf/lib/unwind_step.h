@@ -93,6 +93,7 @@ enum unwind_stop {
 	UNWIND_NO_REGISTERS,     /* the sample has no user registers */
 	UNWIND_NO_FILE,          /* the mapped file could not be read */
 	UNWIND_NO_MEMORY,        /* no room for more rows */
+	UNWIND_OTHER_STACK,      /* the copy is of a signal handler's own stack alone */
 	UNWIND_STOPS
 };
 
@@ -167,6 +168,13 @@ UNWIND_INLINE unsigned unwind_sigframe_at(enum unwind_arch arch, unsigned slot)
 
 	slot &= UNWIND_REGS - 1;
 	return arch == UNWIND_ARM64 ? 312 + 8U * arm64[slot] : 40 + 8U * x86_64[slot];
+}
+
+/* Where the kernel put what it knew of the handler's own stack (uc_stack of struct ucontext), in
+ * bytes from sp: its start, flags, its size. */
+UNWIND_INLINE unsigned unwind_sigstack_at(enum unwind_arch arch)
+{
+	return arch == UNWIND_ARM64 ? 128 + 16 : 16;
 }
 
 UNWIND_INLINE int unwind_step_signal(enum unwind_arch arch, struct unwind_state *s,

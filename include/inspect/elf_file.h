@@ -55,6 +55,9 @@ int elf_file_vaddr_to_off(struct elf_file *f, uint64_t elf_vaddr, uint64_t *ret_
 
 uint64_t elf_file_entry(struct elf_file *f); /* e_entry, an ELF vaddr */
 
+/* The file's bytes at an offset, up to max_bytes, into buf; nothing is kept. How many there are. */
+size_t elf_file_read_at(struct elf_file *f, uint64_t file_off, void *buf, size_t max_bytes);
+
 /* A function (STT_FUNC, STT_GNU_IFUNC, or untyped in code) or a PLT entry. */
 struct elf_symbol {
 	uint64_t elf_vaddr;

@@ -67,6 +67,9 @@ const char *event_attr_name(const struct perf_event_attr *attr, char *buf, size_
 #define WALL_EVENT "wall"      /* and time that they ran */
 #define CALLS_EVENT "syscalls" /* time in system calls, by the stack that made them */
 
+/* cpu-clock and task-clock: their periods are in ns. */
+bool event_is_clock(const struct perf_event_attr *attr);
+
 /* What one weight of this event means: "ns" for the clocks, else "count" or the event's own name
  * ("cycles", "page-faults"). Static or within the attr's name; never NULL. */
 const char *event_unit(const struct event_desc *e);

@@ -147,6 +147,17 @@ static char *copy_text(const char *s)
 	return s ? strdup(s) : NULL;
 }
 
+/* The frequency that was asked for, where the attr states the period that it became. */
+static void read_frequency(struct profile *p, uint64_t hz)
+{
+	struct profile_event *e = p->events.v;
+
+	if (p->events.n != 1 || !hz || e->period != NSEC_PER_SEC / hz)
+		return;
+	e->freq_hz = hz;
+	e->period = 0;
+}
+
 /* The lines that record stores beside the records: what no record says. */
 static void read_notes(struct profile *p, const char *text)
 {
@@ -162,6 +173,8 @@ static void read_notes(struct profile *p, const char *text)
 			p->own_cpu_ns = v;
 		else if (sscanf(line, "naming_cpu_ns=%llu", &v) == 1)
 			p->naming_cpu_ns = v;
+		else if (sscanf(line, "freq_hz=%llu", &v) == 1)
+			read_frequency(p, v);
 		else if (str_starts(line, "note="))
 			profile_note(p, "%.*s", (int)MIN(n - 5, (size_t)1000), line + 5);
 		line += n + (line[n] == '\n');

@@ -266,7 +266,8 @@ static int read_frames(struct pipeline *p, const struct sample *s)
 {
 	int err = 0;
 
-	if (s->stop == UNWIND_CONTINUE || s->stop == UNWIND_NO_MAPPING)
+	/* NO_ROW: also what a guess by frame pointer found, and led nowhere. */
+	if (s->stop == UNWIND_CONTINUE || s->stop == UNWIND_NO_MAPPING || s->stop == UNWIND_NO_ROW)
 		drop_garbage(p, s->pid);
 	if (!err && !p->chain.n && s->ip)
 		err = array_push(&p->chain,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "build_ids.h"
+#include "compact.h"
 #include "sampling.h"
 #include "signals.h"
 #include "unwinding.h"
@@ -25,6 +26,7 @@ struct session {
 	struct recording *recording;
 	struct sampling sampling;
 	struct perfdata_writer *writer;
+	struct compact *compact; /* NULL: records reach the file as they are */
 	struct pipeline *pipeline;
 	struct build_ids *build_ids;
 	bool unwinds; /* samples carry stack copies: the file gets the pipeline's chains */
@@ -40,17 +42,20 @@ static void session_release(struct session *s)
 {
 	pipeline_free(s->pipeline);
 	build_ids_free(s->build_ids);
+	compact_free(s->compact);
 	perfdata_writer_free(s->writer);
 	sampling_release(&s->sampling);
 	note_list_release(&s->notes);
 	signals_close(s->signal_fd);
 }
 
-static int write_record(void *ctx, const struct perf_event_header *record, size_t size_bytes)
+static int write_record(void *ctx, const struct perf_event_header *record, size_t size_bytes UNUSED)
 {
 	struct session *s = ctx;
 
-	return s->writer ? perfdata_write(s->writer, record, size_bytes, s->diag) : 0;
+	if (s->compact)
+		record = compact_record(s->compact, record);
+	return s->writer ? perfdata_write(s->writer, record, record->size, s->diag) : 0;
 }
 
 static int emit(void *ctx, const struct perf_event_header *record, size_t size_bytes)
@@ -110,15 +115,21 @@ static struct sampler_config sampler_config_of(const struct session *s)
 static int create_file(struct session *s)
 {
 	CLEANUP(event_table_release) struct event_table unwound = {0};
+	CLEANUP(event_table_release) struct event_table compacted = {0};
 	const struct event_table *events = s->sampling.source->events;
+	int err = 0;
 
 	if (s->unwinds) {
-		int err = unwinding_events(events, &unwound);
-
-		if (err)
-			return diag_errno(s->diag, err, "cannot start");
+		err = unwinding_events(events, &unwound);
 		events = &unwound;
 	}
+	/* Those of waits have times of their own for periods. */
+	if (!err && events->events.n == 1 && !s->recording->waits) {
+		err = compact_new(events, &compacted, &s->compact);
+		events = &compacted;
+	}
+	if (err)
+		return diag_errno(s->diag, err, "cannot start");
 	return perfdata_create(s->config->output, events, &s->writer, &s->recording->moved_old,
 			       s->diag);
 }
@@ -413,6 +424,7 @@ static int name(struct session *s)
 
 static char *file_notes(const struct session *s)
 {
+	const struct perf_event_attr *attr = &s->sampling.source->events->events.v[0].attr;
 	const struct profile *p = s->recording->profile;
 	struct strbuf b = {0};
 	char *text;
@@ -422,6 +434,9 @@ static char *file_notes(const struct session *s)
 		      "naming_cpu_ns=%llu\n",
 		      (unsigned long long)p->duration_ns, (unsigned long long)p->wall_start_ns,
 		      (unsigned long long)p->own_cpu_ns, (unsigned long long)p->naming_cpu_ns);
+	/* The attr has the period that became of it. */
+	if (s->compact && attr->freq)
+		strbuf_printf(&b, "freq_hz=%llu\n", (unsigned long long)attr->sample_freq);
 	for (size_t i = 0; i < s->notes.n; i++)
 		strbuf_printf(&b, "note=%s\n", s->notes.v[i]);
 	if (strbuf_take(&b, &text))

@@ -46,13 +46,9 @@ static int limit_period(struct measure *m, const struct sampling_options *o)
 {
 	enum { CLOCK_PERIOD_MIN_NS = 10000 };
 
-	for (size_t i = 0; i < m->events.n; i++) {
-		const struct perf_event_attr *a = &m->events.v[i].attr;
-
-		if (a->type != PERF_TYPE_SOFTWARE ||
-		    (a->config != PERF_COUNT_SW_CPU_CLOCK && a->config != PERF_COUNT_SW_TASK_CLOCK))
+	for (size_t i = 0; i < m->events.n; i++)
+		if (!event_is_clock(&m->events.v[i].attr))
 			return 0;
-	}
 	if (!o->period || o->period >= CLOCK_PERIOD_MIN_NS)
 		return 0;
 	m->config.period = CLOCK_PERIOD_MIN_NS;

@@ -75,12 +75,6 @@ static int add_metric(struct stat_session *s, const char *name, const struct sta
 	return err;
 }
 
-static bool is_clock(const struct perf_event_attr *a)
-{
-	return a->type == PERF_TYPE_SOFTWARE &&
-	       (a->config == PERF_COUNT_SW_TASK_CLOCK || a->config == PERF_COUNT_SW_CPU_CLOCK);
-}
-
 /* An event that -e names again would only take a counter from the others. */
 static void drop_repeated(struct counter_events *e, size_t first)
 {
@@ -119,7 +113,7 @@ static int add_event_metrics(struct stat_session *s)
 		const struct event_spec *spec = &s->events.specs.v[i];
 		size_t known = stat_metric_find(s, spec->name);
 		struct stat_metric m = {
-			.unit = is_clock(&spec->attr) ? UNIT_NS : UNIT_COUNT,
+			.unit = event_is_clock(&spec->attr) ? UNIT_NS : UNIT_COUNT,
 			.source = FROM_EVENT,
 			.offset = NONE,
 			.second = NONE,
@@ -335,7 +329,7 @@ static double usage_of(const struct stat_metric *m, const struct task_usage *u)
 /* Time on all CPUs says nothing of work: a CPU-wide clock runs while the CPU is idle. */
 static bool clock_is_idle_too(const struct stat_session *s, const struct counter_event *e)
 {
-	return s->target.all && is_clock(&e->attr);
+	return s->target.all && event_is_clock(&e->attr);
 }
 
 static double event_value(struct stat_session *s, struct stat_metric *m, const struct counting *c,

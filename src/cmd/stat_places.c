@@ -11,16 +11,10 @@
 
 enum { CGROUPS_MAX = 256, LIVE_TIME_WIDTH = 10, LIVE_WIDTH_MIN = 10 };
 
-static bool event_is_time(const struct counter_event *e)
-{
-	return e->attr.type == PERF_TYPE_SOFTWARE && (e->attr.config == PERF_COUNT_SW_TASK_CLOCK ||
-						      e->attr.config == PERF_COUNT_SW_CPU_CLOCK);
-}
-
 /* The clock of a CPU runs while that is idle: shown only to who asks for it. */
 static bool is_idle_clock(const struct stat_session *s, const struct counter_event *e)
 {
-	return s->target.all && !s->v->events && event_is_time(e);
+	return s->target.all && !s->v->events && event_is_clock(&e->attr);
 }
 
 /* The columns of both: every event that is counted. */
@@ -32,7 +26,7 @@ static int take_event_names(struct stat_session *s, const struct counters *c)
 		const struct counter_event *e = counters_event(c, i);
 		char *name;
 
-		if (asprintf(&name, "%s%s", e->name, event_is_time(e) ? "_ns" : "") < 0)
+		if (asprintf(&name, "%s%s", e->name, event_is_clock(&e->attr) ? "_ns" : "") < 0)
 			return -ENOMEM;
 		err = array_push(&s->event_names, name);
 		if (err)
@@ -107,7 +101,7 @@ static int print_live(struct stat_session *s, const struct stat_interval *interv
 			continue;
 		if (isnan(interval->values[i]))
 			fprintf(s->live, "  %*s", live_width(e), "-");
-		else if (event_is_time(e))
+		else if (event_is_clock(&e->attr))
 			fprintf(s->live, "  %*.2f ms", live_width(e) - 3,
 				interval->values[i] / 1e6);
 		else

@@ -14,6 +14,7 @@
 struct elf_file {
 	int fd;      /* -1: an image in memory */
 	void *image; /* owned; outlives elf */
+	size_t image_bytes;
 	Elf *elf;
 	GElf_Ehdr ehdr;
 	GElf_Phdr *phdrs;

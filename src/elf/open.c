@@ -65,6 +65,7 @@ int elf_file_open_memory(const void *image, size_t size_bytes, struct elf_file *
 		return -ENOMEM;
 	}
 	memcpy(f->image, image, size_bytes);
+	f->image_bytes = size_bytes;
 	elf_version(EV_CURRENT);
 	f->elf = elf_memory(f->image, size_bytes);
 	return finish_open(f, ret);
@@ -84,6 +85,30 @@ void elf_file_free(struct elf_file *f)
 uint64_t elf_file_entry(struct elf_file *f)
 {
 	return f->ehdr.e_entry;
+}
+
+size_t elf_file_read_at(struct elf_file *f, uint64_t file_off, void *buf, size_t max_bytes)
+{
+	size_t n = 0;
+
+	if (f->image) {
+		if (file_off >= f->image_bytes)
+			return 0;
+		n = MIN(max_bytes, f->image_bytes - (size_t)file_off);
+		memcpy(buf, (const uint8_t *)f->image + file_off, n);
+		return n;
+	}
+	while (n < max_bytes && file_off + n <= INT64_MAX) {
+		ssize_t got =
+			pread(f->fd, (uint8_t *)buf + n, max_bytes - n, (off_t)(file_off + n));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		n += (size_t)got;
+	}
+	return n;
 }
 
 static bool segment_has_off(const GElf_Phdr *p, uint64_t off)

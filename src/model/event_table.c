@@ -179,13 +179,18 @@ const char *event_attr_name(const struct perf_event_attr *attr, char *buf, size_
 	return buf;
 }
 
+bool event_is_clock(const struct perf_event_attr *attr)
+{
+	return attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
+						    attr->config == PERF_COUNT_SW_TASK_CLOCK);
+}
+
 const char *event_unit(const struct event_desc *e)
 {
 	const struct perf_event_attr *attr = &e->attr;
 	const char *name = generic_name(attr);
 
-	if (attr->type == PERF_TYPE_SOFTWARE &&
-	    (attr->config == PERF_COUNT_SW_CPU_CLOCK || attr->config == PERF_COUNT_SW_TASK_CLOCK))
+	if (event_is_clock(attr))
 		return "ns";
 	/* Time that threads waited: ours, and that of perf record --off-cpu. */
 	if (attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT &&

@@ -241,13 +241,9 @@ static const struct {
 /* What a sample without a period stands for. A clock's period is in nanoseconds. */
 static uint64_t implied_weight(const struct perf_event_attr *attr)
 {
-	bool is_clock =
-		attr->type == PERF_TYPE_SOFTWARE && (attr->config == PERF_COUNT_SW_CPU_CLOCK ||
-						     attr->config == PERF_COUNT_SW_TASK_CLOCK);
-
 	if (!attr->freq)
 		return attr->sample_period ? attr->sample_period : 1;
-	return is_clock && attr->sample_freq ? NSEC_PER_SEC / attr->sample_freq : 1;
+	return event_is_clock(attr) && attr->sample_freq ? NSEC_PER_SEC / attr->sample_freq : 1;
 }
 
 /* --- which event, when ----------------------------------------------------------------------- */

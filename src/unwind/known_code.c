@@ -159,6 +159,9 @@ static int add_entry(struct elf_file *f, const struct cfi *c, known_codes *ret)
 
 /* --- code in gaps ----------------------------------------------------------------------------- */
 
+/* Gaps are read in pieces that overlap by more than is looked for at once. Chromium has 200 MB. */
+enum { PIECE_BYTES = 256 << 10, OVERLAP_BYTES = 32 };
+
 struct gap {
 	uint64_t start; /* ELF vaddr */
 	const uint8_t *code;
@@ -170,6 +173,13 @@ struct enders {
 	uint64_t exit_vaddr, pthread_exit_vaddr; /* 0: none */
 };
 
+struct search {
+	struct elf_file *file;
+	const struct cfi *cfi;
+	struct enders enders;
+	uint8_t piece[PIECE_BYTES];
+};
+
 static int add_match(const struct gap *g, size_t from, size_t to, enum unwind_rule_kind kind,
 		     known_codes *ret)
 {
@@ -177,33 +187,50 @@ static int add_match(const struct gap *g, size_t from, size_t to, enum unwind_ru
 						   simple_rule(kind, 0)});
 }
 
+/* All that may stand before an end that they have in common, which is searched for once. */
 static const struct {
-	uint8_t code[12];
-	uint8_t n;
-	uint8_t arch;
+	uint8_t end[8], n_end;
+	struct {
+		uint8_t code[3], n;
+	} begins[2];
 } sigreturns[] = {
-	{{0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05}, 9, UNWIND_X86_64}, /* mov $15,%rax */
-	{{0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05}, 7, UNWIND_X86_64},             /* mov $15,%eax */
-	{{0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}, 8, UNWIND_ARM64},     /* mov x8,#139 */
+	/* mov $15,%rax or mov $15,%eax; syscall */
+	[UNWIND_X86_64] = {{0x0f, 0, 0, 0, 0x0f, 0x05}, 6, {{{0x48, 0xc7, 0xc0}, 3}, {{0xb8}, 1}}},
+	/* mov x8,#139; svc #0 */
+	[UNWIND_ARM64] = {{0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4}, 8, {{{0}, 0}}},
 };
+
+/* How long the code before an end at `at` is, or -1: it is none. */
+static int sigreturn_begins(enum unwind_arch arch, const struct gap *g, size_t at)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(sigreturns[arch].begins); i++) {
+		uint8_t n = sigreturns[arch].begins[i].n;
+
+		if (n <= at && memcmp(g->code + at - n, sigreturns[arch].begins[i].code, n) == 0)
+			return n;
+	}
+	return -1;
+}
 
 /* The address before the first instruction belongs to it: it is what a handler returns to, less
  * one. */
 static int find_sigreturns(enum unwind_arch arch, const struct gap *g, known_codes *ret)
 {
+	const uint8_t *p = g->code, *end = g->code + g->n;
+	size_t n_end = sigreturns[arch].n_end;
 	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(sigreturns); i++) {
-		const uint8_t *p = g->code, *end = g->code + g->n;
+	while (!err && (p = memmem(p, (size_t)(end - p), sigreturns[arch].end, n_end))) {
+		size_t at = (size_t)(p - g->code);
+		int before = sigreturn_begins(arch, g, at);
 
-		while (sigreturns[i].arch == arch && !err &&
-		       (p = memmem(p, (size_t)(end - p), sigreturns[i].code, sigreturns[i].n))) {
-			size_t at = (size_t)(p - g->code);
+		if (before >= 0) {
+			size_t first = at - (size_t)before;
 
-			err = add_match(g, at ? at - 1 : 0, at + sigreturns[i].n,
-					UNWIND_RULE_SIGNAL, ret);
-			p += sigreturns[i].n;
+			err = add_match(g, first ? first - 1 : 0, at + n_end, UNWIND_RULE_SIGNAL,
+					ret);
 		}
+		p += n_end;
 	}
 	return err;
 }
@@ -257,30 +284,33 @@ static void find_enders(Elf *elf, uint32_t type, struct enders *ret)
 	}
 }
 
-static int search_gap(struct elf_file *f, enum unwind_arch arch, const struct enders *e,
-		      uint64_t start, uint64_t end, known_codes *ret)
+static int search_gap(struct search *s, uint64_t start, uint64_t end, known_codes *ret)
 {
+	const struct enders *e = &s->enders;
+	struct gap g = {.start = start, .code = s->piece};
 	uint64_t off;
-	Elf_Data *data;
-	struct gap g = {.start = start};
-	int err;
+	int err = 0;
 
-	if (elf_file_vaddr_to_off(f, start, &off))
+	if (elf_file_vaddr_to_off(s->file, start, &off))
 		return 0;
-	data = elf_getdata_rawchunk(elf_file_elf(f), (int64_t)off, end - start, ELF_T_BYTE);
-	if (!data || !data->d_buf)
-		return 0;
-	g.code = data->d_buf;
-	g.n = data->d_size;
-	err = find_sigreturns(arch, &g, ret);
-	if (!err && arch == UNWIND_X86_64 && (e->exit_vaddr || e->pthread_exit_vaddr))
-		err = find_ends(e, &g, ret);
+	for (bool more = true; more && !err;) {
+		size_t left = (size_t)(end - g.start);
+
+		g.n = elf_file_read_at(s->file, off + (g.start - start), s->piece,
+				       MIN(left, sizeof(s->piece)));
+		more = g.n == sizeof(s->piece) && left > g.n;
+		err = find_sigreturns(s->cfi->arch, &g, ret);
+		if (!err && s->cfi->arch == UNWIND_X86_64 &&
+		    (e->exit_vaddr || e->pthread_exit_vaddr))
+			err = find_ends(e, &g, ret);
+		g.start += g.n - OVERLAP_BYTES;
+	}
 	return err;
 }
 
-static int search_segment(struct elf_file *f, const struct cfi *c, const struct enders *e,
-			  const GElf_Phdr *p, known_codes *ret)
+static int search_segment(struct search *s, const GElf_Phdr *p, known_codes *ret)
 {
+	const struct cfi *c = s->cfi;
 	uint64_t at = p->p_vaddr, end = p->p_vaddr + p->p_filesz, bytes = 0;
 	size_t gaps = 0;
 	int err = 0;
@@ -292,7 +322,7 @@ static int search_segment(struct elf_file *f, const struct cfi *c, const struct 
 			next = end;
 		if (next > at && next - at >= GAP_BYTES_MIN &&
 		    (bytes += next - at) <= GAP_BYTES_MAX) {
-			err = search_gap(f, c->arch, e, at, next, ret);
+			err = search_gap(s, at, next, ret);
 			gaps++;
 		}
 		if (i < c->fdes.n)
@@ -303,23 +333,27 @@ static int search_segment(struct elf_file *f, const struct cfi *c, const struct 
 
 static int search_gaps(struct elf_file *f, const struct cfi *c, known_codes *ret)
 {
+	CLEANUP(freep) struct search *s = calloc(1, sizeof(*s));
 	Elf *elf = elf_file_elf(f);
-	struct enders e = {0};
 	GElf_Phdr p;
 	size_t n = 0;
 	int err = 0;
 
+	if (!s)
+		return -ENOMEM;
+	s->file = f;
+	s->cfi = c;
 	/* glibc describes its entry point; whose entry point is not described may be musl. */
 	if (elf_file_entry(f) && !cfi_covers(c, elf_file_entry(f))) {
-		find_enders(elf, SHT_DYNSYM, &e);
-		find_enders(elf, SHT_SYMTAB, &e);
+		find_enders(elf, SHT_DYNSYM, &s->enders);
+		find_enders(elf, SHT_SYMTAB, &s->enders);
 	}
 	if (elf_getphdrnum(elf, &n))
 		return 0;
 	for (size_t i = 0; i < n && !err; i++)
 		if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && p.p_flags & PF_X &&
 		    p.p_vaddr + p.p_filesz >= p.p_vaddr)
-			err = search_segment(f, c, &e, &p, ret);
+			err = search_segment(s, &p, ret);
 	return err;
 }
 

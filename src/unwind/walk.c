@@ -18,6 +18,7 @@ static const char *const stop_texts[UNWIND_STOPS] = {
 	[UNWIND_NO_REGISTERS] = "no user registers",
 	[UNWIND_NO_FILE] = "file not readable",
 	[UNWIND_NO_MEMORY] = "no memory for rows",
+	[UNWIND_OTHER_STACK] = "copy of a signal handler's own stack",
 };
 
 const char *unwind_stop_text(enum unwind_stop stop)
@@ -75,9 +76,23 @@ static enum unwind_stop find_rule(const struct unwind_walk *w, uint32_t pid,
 	return UNWIND_CONTINUE;
 }
 
-size_t unwind_registers(const struct unwind_walk *w, uint32_t pid, struct unwind_state *state,
-			unwind_read_fn *read, void *ctx, uint64_t *chain, size_t max_frames,
-			enum unwind_stop *ret_stop)
+/* Whether a handler with its frame at frame_va runs on a stack of its own (sigaltstack), and what
+ * it interrupted on another. */
+static bool left_signal_stack(enum unwind_arch arch, uint64_t frame_va, uint64_t interrupted_sp,
+			      unwind_read_fn *read, void *ctx)
+{
+	uint64_t at = frame_va + unwind_sigstack_at(arch);
+	__u64 start, bytes;
+
+	if (read(ctx, at, &start) || read(ctx, at + 16, &bytes))
+		return false;
+	return frame_va - start < bytes && interrupted_sp - start >= bytes;
+}
+
+/* ret_left: the walk has come from a signal handler's own stack to the one interrupted last. */
+static size_t walk(const struct unwind_walk *w, uint32_t pid, struct unwind_state *state,
+		   unwind_read_fn *read, void *ctx, uint64_t *chain, size_t max_frames,
+		   enum unwind_stop *ret_stop, bool *ret_left)
 {
 	const struct unwind_rule *rule;
 	int stop = UNWIND_CONTINUE;
@@ -91,11 +106,26 @@ size_t unwind_registers(const struct unwind_walk *w, uint32_t pid, struct unwind
 		chain[n] = unwind_chain_entry(state, !n);
 		n++;
 		stop = (int)find_rule(w, pid, state, &rule);
-		if (!stop)
+		if (!stop) {
+			uint64_t sp = state->r[UNWIND_SLOT_SP];
+
 			stop = unwind_step(w->arch, rule, state, read, ctx);
+			if (!stop && rule->kind == UNWIND_RULE_SIGNAL)
+				*ret_left = left_signal_stack(w->arch, sp, state->r[UNWIND_SLOT_SP],
+							      read, ctx);
+		}
 	}
 	*ret_stop = (enum unwind_stop)stop;
 	return n;
+}
+
+size_t unwind_registers(const struct unwind_walk *w, uint32_t pid, struct unwind_state *state,
+			unwind_read_fn *read, void *ctx, uint64_t *chain, size_t max_frames,
+			enum unwind_stop *ret_stop)
+{
+	bool left;
+
+	return walk(w, pid, state, read, ctx, chain, max_frames, ret_stop, &left);
 }
 
 size_t unwind_sample(const struct unwind_walk *w, const struct sample *s, uint64_t *chain,
@@ -103,6 +133,7 @@ size_t unwind_sample(const struct unwind_walk *w, const struct sample *s, uint64
 {
 	struct copy copy = {.bytes = s->stack, .n = s->stack_bytes};
 	struct unwind_state state = {0};
+	bool left = false;
 	size_t n = 0;
 	int stop = unwind_state_from_perf(w->arch, &s->regs, &state);
 
@@ -111,8 +142,9 @@ size_t unwind_sample(const struct unwind_walk *w, const struct sample *s, uint64
 		chain[n++] = state.pc;
 	*ret_stop = (enum unwind_stop)stop;
 	if (!stop)
-		n = unwind_registers(w, s->pid, &state, read_copy, &copy, chain, max_frames,
-				     ret_stop);
+		n = walk(w, s->pid, &state, read_copy, &copy, chain, max_frames, ret_stop, &left);
+	if (left && (*ret_stop == UNWIND_COPY_TOO_SHORT || *ret_stop == UNWIND_UNREADABLE))
+		*ret_stop = UNWIND_OTHER_STACK;
 	*ret_guessed = state.guessed;
 	return n;
 }

@@ -136,6 +136,12 @@ compare() {
 }
 "$INSPECT" record -q -F 1999 -o ours.data -- bash -c busy >/dev/null
 compare ours.data 'our file of a command'
+# Of a single event, neither its id nor a period that is always the same is stored with each sample.
+most=$(python3 "$profiles" sample-heads ours.data)
+ok "[ $most -gt 48 ] && [ $most -le 64 ]" "our file: a sample is at most 64 bytes and 8 for each frame ($most)"
+is "$("$INSPECT" report --json ours.data | jq -r '.events[0] | "\(.freq_hz) Hz \(.weight)"')" \
+	"1999 Hz $(perf report --stdio --no-children -g none -i ours.data 2>/dev/null | sed -n 's/^# Event count.*: //p')" \
+	'our file: perf report counts as many ns'
 "$INSPECT" record -q -F 999 -a -o ours-all.data -- "$tmp/burn$$" 1.5 >/dev/null
 tid=$(burn_tid ours-all.data) compare ours-all.data 'our file of -a'
 "$INSPECT" record -q -F 1999 --call-graph none -o ours-flat.data -- bash -c busy >/dev/null
@@ -150,6 +156,8 @@ same_self ours-two.data 'our file of two events, the second' task-clock
 is "$(perf evlist -i ours-two.data 2>/dev/null | tr '\n' ' ')" 'cpu-clock task-clock ' 'perf has their names'
 "$INSPECT" record -q -F 1999 -o - -- "$W/exits" 0.5 0 2>/dev/null >ours-pipe.data
 same_self ours-pipe.data 'our stream'
+is "$(perf report --stdio --no-children -g none -i ours-pipe.data 2>/dev/null | sed -n 's/^# Event count.*: //p')" \
+	"$("$INSPECT" report --json ours-pipe.data | jq .events[0].weight)" 'our stream: perf report counts as many ns'
 perf report --header-only -i ours.data >header 2>/dev/null
 like "$(cat header)" "hostname : $(hostname)" 'perf has the host name'
 like "$(cat header)" "os release : $(uname -r)" 'and the kernel release'

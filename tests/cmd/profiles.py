@@ -16,6 +16,7 @@
                         and of truncation, and whatever has no name told by its module alone. TEXT
                         is from perf, which keeps what is no code at the root of a stack
   cut-samples FILE PART `BYTES SAMPLES` of a perf.data file that is cut after this part of its data
+  sample-heads FILE     the most bytes of a sample beside its frames, without context marks
   same-shares A B       two lists of `PERCENT NAME` are equal within 0.01
 """
 import collections
@@ -202,6 +203,24 @@ def cut_samples(path, part):
     print(end, samples)
 
 
+def sample_heads(path):
+    before_chain = 0x101CF  # IP, TID, TIME, ADDR, ID, STREAM_ID, CPU, PERIOD, IDENTIFIER
+    with open(path, "rb") as file:
+        content = file.read()
+    attrs, _, at, size = struct.unpack_from("<QQQQ", content, 24)
+    sample_type, = struct.unpack_from("<Q", content, attrs + 24)
+    words = bin(sample_type & before_chain).count("1")
+    end, most = at + size, 0
+    while at < end:
+        kind, _, record_bytes = struct.unpack_from("<IHH", content, at)
+        if kind == 9:  # PERF_RECORD_SAMPLE
+            n, = struct.unpack_from("<Q", content, at + 8 + 8 * words)
+            chain = struct.unpack_from(f"<{n}Q", content, at + 16 + 8 * words)
+            most = max(most, record_bytes - 8 * sum(ip < 2**64 - 4095 for ip in chain))
+        at += record_bytes
+    print(most)
+
+
 def same_shares(a, b):
     def read(path):
         with open(path, encoding="utf-8") as lines:
@@ -219,7 +238,8 @@ def same_shares(a, b):
 
 COMMANDS = {"through": through, "roots": roots, "perf-self": perf_self, "report-self": report_self,
             "perf-shares": perf_shares, "report-shares": report_shares, "perf-header": perf_header,
-            "same-stacks": same_stacks, "cut-samples": cut_samples, "same-shares": same_shares}
+            "same-stacks": same_stacks, "cut-samples": cut_samples,
+            "sample-heads": sample_heads, "same-shares": same_shares}
 
 if __name__ == "__main__":
     sys.stdin.reconfigure(errors="surrogateescape")

@@ -32,6 +32,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 #define HZ_ASKED 999
 #define BURN_NS (300 * NSEC_PER_MSEC)
 #define TIDS_MAX 512

@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "skip.h"
 #include <inspect/clock.h>
 #include <inspect/symbolize.h>
 
@@ -135,8 +137,7 @@ static void rust_compiler_equals_itself(void **state)
 	(void)state;
 	if (!*have) {
 		free(have);
-		print_message("# no rustc here\n");
-		skip();
+		skip_because("no rustc here");
 	}
 	free(have);
 	write_text("r.rs",

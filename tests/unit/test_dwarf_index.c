@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "skip.h"
 #include <fcntl.h>
 #include <inspect/clock.h>
 
@@ -191,8 +193,7 @@ static void rust_programs(void **state)
 {
 	(void)state;
 	if (!have("rustc") || !have("llvm-addr2line")) {
-		print_message("# no rustc here\n");
-		skip();
+		skip_because("no rustc, or no llvm-addr2line, here");
 	}
 	write_text(
 		"r.rs",
@@ -276,8 +277,7 @@ static void shared_debug_files(void **state)
 
 	(void)state;
 	if (!have("dwz")) {
-		print_message("# no dwz here\n");
-		skip();
+		skip_because("no dwz here");
 	}
 	free(shell("mkdir -p z/.dwz && sed 's/ \\* 7/ * 9/' v.cc > w.cc && "
 		   "g++ -O2 -g -gdwarf-4 -o z/a v.cc && g++ -O2 -g -gdwarf-4 -o z/b w.cc && "

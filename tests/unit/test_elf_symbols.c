@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "skip.h"
 #include <fcntl.h>
 #include <inspect/clock.h>
 #include <inspect/elf_file.h>
@@ -481,8 +483,7 @@ static void large_library_is_fast(void **state)
 	path[strcspn(path, "\n")] = '\0';
 	if (!*path) {
 		free(path);
-		print_message("# no libLLVM here\n");
-		skip();
+		skip_because("no libLLVM here");
 	}
 	compare(path, "-D", 300);
 	before = clock_own_cpu_ns();

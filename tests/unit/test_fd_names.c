@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 static const char *name(struct fd_names *n, int fd, struct strbuf *out)
 {
 	strbuf_clear(out);
@@ -186,7 +188,7 @@ static void test_namespace(void **state)
 	(void)!write(down[1], "", 1);
 	waitpid(pid, NULL, 0);
 	if (ready[0] < 0)
-		skip(); /* no right to make a namespace */
+		skip_because("no right to make a namespace");
 }
 
 int main(void)

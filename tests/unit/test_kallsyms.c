@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "skip.h"
 #include <inspect/clock.h>
 #include <inspect/procfs.h>
 
@@ -133,10 +135,9 @@ static void this_kernel(void **state)
 	assert_int_equal(kallsyms_parse(text.v, text.n, &k), 0);
 	assert_true(clock_own_cpu_ns() - before < 150 * NSEC_PER_MSEC);
 	if (k.hidden) {
-		print_message("# kernel addresses are hidden from this user\n");
 		kallsyms_release(&k);
 		strbuf_release(&text);
-		skip();
+		skip_because("kernel addresses are hidden from this user");
 	}
 	strbuf_add(&copy, text.v, text.n);
 	at = copy.v;

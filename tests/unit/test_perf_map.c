@@ -5,6 +5,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "skip.h"
 #include <fcntl.h>
 #include <inspect/array.h>
 #include <inspect/clock.h>
@@ -212,14 +214,12 @@ static void in_its_own_namespaces(void **state)
 	assert_int_equal(pipe(pipes + 2), 0);
 	pid = clone(contained, stack + sizeof(stack), CLONE_NEWNS | CLONE_NEWPID | SIGCHLD, pipes);
 	if (pid < 0) {
-		print_message("# namespaces are not allowed here: %s\n", strerror(errno));
-		skip();
+		skip_because("namespaces are not allowed here: %s", strerror(errno));
 	}
 	close(pipes[1]);
 	if (read(pipes[0], &byte, 1) != 1) {
 		waitpid(pid, NULL, 0);
-		print_message("# mounts are not allowed here\n");
-		skip();
+		skip_because("mounts are not allowed here");
 	}
 	fd = perf_map_open(pid);
 	assert_true(fd >= 0);

@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 static const struct host host = {.perf_event_paranoid = 0};
 
 static void test_names(void **state UNUSED)
@@ -23,7 +25,7 @@ static void test_names(void **state UNUSED)
 	};
 
 #ifndef __x86_64__
-	skip(); /* libpfm4 knows the CPUs of its own architecture */
+	skip_because("libpfm4 knows the CPUs of its own architecture");
 #endif
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++) {
 		event_specs specs = {0};

@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 /* --- records ---------------------------------------------------------------------------------- */
 
 struct fixture {
@@ -233,7 +235,7 @@ static void test_rows_grow_and_share_rules(void **state)
 
 	(void)state;
 	if (rows_fd < 0 || rules_fd < 0)
-		skip();
+		skip_because("no right to make BPF maps");
 	for (uint32_t i = 0; i < N; i++)
 		many[i] = (struct unwind_row){2 * i, i % 3};
 	assert_int_equal(row_store_init(&s, rows_fd, rules_fd, 1 << 20), 0);
@@ -291,7 +293,7 @@ static void test_ranges_rest_before_they_are_used_again(void **state)
 
 	(void)state;
 	if (fd < 0)
-		skip();
+		skip_because("no right to make BPF maps");
 	range_store_init(&s, fd, 1 << 20);
 	assert_int_equal(range_store_put(&s, v, 5, &a), 0);
 	assert_int_equal(a.class, 3);

@@ -345,8 +345,7 @@ static void test_cgroup(void **state)
 	if (cgroup < 0) {
 		target_end(&in);
 		target_end(&out);
-		print_message("# skipped: no cgroup can be made here\n");
-		skip();
+		skip_because("no cgroup can be made here");
 	}
 	session_init(&s, "cpu-clock");
 	s.config.cgroup_fd = cgroup;

@@ -172,8 +172,7 @@ static void test_ordinary_user(void **state)
 {
 	(void)state;
 	if (geteuid() != 0 || host.perf_event_paranoid != 2) {
-		print_message("# skipped: needs root, and perf_event_paranoid 2\n");
-		skip();
+		skip_because("needs root, and perf_event_paranoid 2");
 	}
 	as_ordinary_user(own_process_as_user);
 	as_ordinary_user(foreign_process_as_user);

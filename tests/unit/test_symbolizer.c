@@ -6,6 +6,8 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+
+#include "skip.h"
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <inspect/clock.h>
@@ -327,9 +329,8 @@ static void vdso(void **state)
 
 	(void)state;
 	if (!function) {
-		print_message("# no vdso with clock_gettime here\n");
 		profile_free(p);
-		skip();
+		skip_because("no vdso with clock_gettime here");
 	}
 	frame = add_frame(p, add_file(p, "[vdso]", NULL, 0, 0), off + 1, FRAME_NATIVE);
 	none = add_frame(p, add_file(p, "[vdso]", NULL, 0, 0), 0xfffff, FRAME_NATIVE);
@@ -494,8 +495,7 @@ static void many_addresses_are_fast(void **state)
 	path[strcspn(path, "\n")] = '\0';
 	if (!*path) {
 		free(path);
-		print_message("# no libLLVM here\n");
-		skip();
+		skip_because("no libLLVM here");
 	}
 	text = shell("readelf -SW %s | sed -n 's/.* \\.text  *PROGBITS *[0-9a-f]* \\([0-9a-f]*\\) "
 		     "\\([0-9a-f]*\\) .*/\\1 \\2/p'",

@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include "skip.h"
+
 #define TRAILER (PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_IDENTIFIER)
 #define TRAILER_BYTES 32
 #define MAPS_MAX 256
@@ -395,8 +397,7 @@ static void test_kernel_as_perf_writes_it(void **state)
 			snprintf(expected, sizeof(expected), "%s", strstr(line, "MMAP "));
 	pclose(pipe);
 	if (!expected[0] || !s.n) {
-		print_message("# skipped: no perf here, or kernel addresses are hidden\n");
-		skip();
+		skip_because("no perf here, or kernel addresses are hidden");
 	}
 	snprintf(line, sizeof(line), "MMAP -1/0: [0x%llx(0x%llx) @ 0x%llx]: x %s\n",
 		 (unsigned long long)s.start[0], (unsigned long long)s.len[0],
