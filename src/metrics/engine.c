@@ -183,6 +183,9 @@ void engine_rows(const struct interval *i, struct use_report *r)
 		if (i->engine && now->read)
 			why = before->why;
 		row_lacks(r, row, "requests_running", report_text(r, "%s", why));
+		/* It was asked for: who asks must see on the first screen that there is none. */
+		if (i->config->engine)
+			report_note(r, "--engine %s gave nothing: %s", i->config->engine, why);
 		return;
 	}
 	if (i->engine->found)

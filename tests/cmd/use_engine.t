@@ -117,6 +117,9 @@ like "$(reason "$url/huge")" 'larger than 16 MiB' 'a page without an end'
 like "$(reason "$url/slow")" '[Tt]ime' 'a server that does not answer in time'
 like "$(reason file:///etc/passwd)" '.' 'a file is no server'
 like "$(reason http://127.0.0.1:1/metrics)" "[Cc]ouldn't connect" 'nobody there'
+"$INSPECT" use -d 0.1 --engine "$url/nothing" >"$tmp/out"
+like "$(sed '/^$/q' "$tmp/out")" "# note: --engine $url/nothing gave nothing: HTTP status 404" \
+	'who asked for an engine reads in the head that there is none'
 measure "$tmp/engine.json" -d 0.1 --engine "$url/broken"
 is "$(value "$tmp/engine.json" requests_running)" 3 'of a broken page the good lines are read'
 like "$(jq -r '.notes[]' "$tmp/engine.json")" '^2 lines of .* are no metrics' 'and the others counted'
