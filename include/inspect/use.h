@@ -86,6 +86,10 @@ struct use_config {
 	double seconds;   /* between the readings of a recorded tree; 0: by the clock */
 	const pid_t *pids;
 	size_t n_pids;
+	/* Those of now, asked for before each reading (a cgroup's come and go), borrowed until the
+	 * next time; NULL: the pids above. */
+	int (*list_pids)(void *ctx, const pid_t **ret, size_t *ret_n);
+	void *list_ctx;
 	const char *cgroup;             /* absolute path in a hierarchy, or NULL */
 	const char *engine;             /* URL, or NULL */
 	bool find_engine;               /* among the ports that the pids listen on */

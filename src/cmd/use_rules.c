@@ -117,6 +117,27 @@ const struct finding_rule use_rules[] = {
 		.source = "Documentation/admin-guide/cgroup-v2.rst, pids.events",
 	},
 	{
+		.name = "no-more-processes",
+		.tests = {{"threads_refused", ABOVE, 0, "%.0f forks failed with EAGAIN"}},
+		.means = "a limit of processes is reached: a user's, a cgroup's, or the system's",
+		.next = "prlimit --nproc; cat /sys/fs/cgroup/pids.max; sysctl kernel.threads-max",
+		.source = "fork(2), EAGAIN",
+	},
+	{
+		.name = "descriptors",
+		.tests = {{"fds_refused", ABOVE, 0, "%.0f calls failed with EMFILE"}},
+		.means = "open, accept, socket fail: a leak, or a low limit",
+		.next = "ls -l /proc/{pid}/fd",
+		.source = "getrlimit(2), RLIMIT_NOFILE",
+	},
+	{
+		.name = "descriptors",
+		.tests = {{"files_refused", ABOVE, 0, "%.0f calls failed with ENFILE"}},
+		.means = "the system has as many open files as it may",
+		.next = "sysctl fs.file-nr fs.file-max",
+		.source = "proc_sys_fs(5), file-max",
+	},
+	{
 		.name = "descriptors",
 		.tests = {{"fds_percent", ABOVE, 80, "%.0f %% of its limit"}},
 		.means = "soon open, accept and socket fail with EMFILE: a leak, or a low limit",
@@ -152,6 +173,15 @@ const struct finding_rule use_rules[] = {
 		.means = "the hypervisor runs somebody else: not to be mended in here",
 		.next = "inspect stat {target}",
 		.source = "proc(5), /proc/stat steal",
+	},
+	{
+		.name = "waits-for-cpu",
+		.tests = {{"thread_run_delay_percent", ABOVE, 5, "run delay %.0f %%"},
+			  {"run_delay_percent", BELOW, 5, NULL}},
+		.means = "it could run and gets no CPU, though there are some: it may be bound to "
+			 "busy ones",
+		.next = "inspect offcpu {thread}",
+		.source = method,
 	},
 	{
 		.name = "waits-for-cpu",

@@ -70,6 +70,12 @@ struct runnable { /* sampled */
 };
 void runnable_sample(const char *root, struct runnable *r);
 
+/* Whether processes or a cgroup are looked at, not the host. A cgroup may have no process. */
+static inline bool has_target(const struct use_config *c)
+{
+	return c->n_pids || c->cgroup;
+}
+
 struct interval; /* two readings: below */
 void cpu_rows(const struct interval *i, struct use_report *r);
 
@@ -148,6 +154,7 @@ struct net_reading {
 	ARRAY(struct net_device) devices;
 	double tcp[TCP_COUNTERS];
 	double softnet_drops, softnet_squeezes;
+	ino_t namespace; /* 0: our own */
 	bool readable;
 };
 /* pid 0: our own network namespace. */
@@ -195,8 +202,8 @@ struct cgroup_mounts {
 struct cgroup_list {
 	struct cgroup_mounts mounts;
 	ARRAY(char *) names; /* those to read */
-	bool whole_tree;
-	bool cut; /* there are more groups than are read */
+	char own[256];       /* the one that was asked for: shown without a limit too */
+	bool cut;            /* there are more groups than are read */
 };
 /* The groups of the pids and those above them; of the path; or with neither all with a limit. */
 int cgroup_list_find(const char *root, const struct use_config *c, struct cgroup_list *ret);
@@ -276,12 +283,18 @@ void engine_reading_free(struct engine_reading *e);
 void engine_read(struct engine_session *e, struct engine_reading *ret);
 void engine_rows(const struct interval *i, struct use_report *r);
 
+/* What was refused to a process in this time, or (pid 0) to all together (task_refusals.c). */
+struct task_refusals refusals_of(const struct interval *i, pid_t pid);
+/* A count of them, or why there is none. */
+void put_refusals(const struct interval *i, struct use_report *r, struct use_row *row,
+		  const char *key, uint64_t count);
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 /* Apart from the rest: where a walk takes long, it is made less often. */
 struct task_reading {
 	struct task_table table;
-	uint64_t clock_ns;
+	uint64_t clock_ns, boot_ns; /* monotonic; since the boot */
 	int err;
 };
 
@@ -311,7 +324,7 @@ struct interval {
 	const char *no_gpu; /* why there is no NVML; NULL there is */
 	const struct engine_session *engine;
 	const struct nvml *nvml;
-	bool cgroups_cut;
+	const struct cgroup_list *cgroups;
 };
 
 #endif

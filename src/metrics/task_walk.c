@@ -41,7 +41,7 @@ static bool read_task(const char *root, unsigned pid, unsigned tid, struct task_
 		.run_ns = (uint64_t)((line_number(close_paren + 1, 11) +
 				      line_number(close_paren + 1, 12)) *
 				     tick_ns),
-		.start = (uint64_t)line_number(close_paren + 1, 19),
+		.start = (uint64_t)(line_number(close_paren + 1, 19) * tick_ns),
 	};
 	snprintf(ret->comm, sizeof(ret->comm), "%.*s", (int)(close_paren - open_paren - 1),
 		 open_paren + 1);
@@ -118,6 +118,7 @@ int task_walk(const char *root, const pid_t *pids, size_t n, struct task_table *
 	int err = 0;
 
 	ret->source = "/proc/PID/task/TID/schedstat";
+	ret->targets_only = n != 0;
 	if (!n) {
 		ret->source = "/proc/PID/stat";
 		err = add_processes(root, ret);

@@ -3,6 +3,7 @@
 #include "readings.h"
 
 #include <inspect/clock.h>
+#include <time.h>
 
 enum {
 	LIST_AGE_READINGS = 10, /* groups come and go: looked for again after so many */
@@ -72,10 +73,14 @@ int use_new(const struct use_config *c, struct use **ret)
 			return -ENOMEM;
 		}
 	}
+	if (c->list_pids && c->list_pids(c->list_ctx, &u->config.pids, &u->config.n_pids)) {
+		use_free(u);
+		return -ENOMEM;
+	}
 	if (c->gpus)
 		u->nvml = nvml_open(&u->no_gpu);
 	if (c->engine || c->find_engine)
-		u->engine = engine_open(c);
+		u->engine = engine_open(&u->config);
 	*ret = u;
 	return 0;
 }
@@ -90,6 +95,14 @@ static int find_cgroups(struct use *u)
 	return cgroup_list_find(u->config.root, &u->config, &u->cgroups);
 }
 
+static uint64_t boot_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 static int fill_tasks(const struct use_config *c, struct task_table *t)
 {
 	int err = c->tasks ? c->tasks(c->tasks_ctx, t) : -ENOSYS;
@@ -99,8 +112,8 @@ static int fill_tasks(const struct use_config *c, struct task_table *t)
 		return 0;
 	}
 	task_table_release(t);
-	*t = (struct task_table){.no_locks = c->tasks_reason};
-	return task_walk(c->root, c->pids, c->n_pids, t);
+	*t = (struct task_table){.no_locks = c->tasks_reason, .no_refusals = c->tasks_reason};
+	return c->cgroup && !c->n_pids ? 0 : task_walk(c->root, c->pids, c->n_pids, t);
 }
 
 /* Not again before it costs less than a share of a CPU; the first two are needed. */
@@ -119,7 +132,7 @@ static void read_tasks(struct use *u, uint64_t now_ns)
 	if (!is_tasks_turn(u, now_ns))
 		return;
 	task_table_release(&t->table);
-	*t = (struct task_reading){.clock_ns = now_ns};
+	*t = (struct task_reading){.clock_ns = now_ns, .boot_ns = boot_ns()};
 	t->err = fill_tasks(&u->config, &t->table);
 	u->tasks_cost_ns = clock_own_cpu_ns() - begin_ns;
 	u->n_tasks++;
@@ -129,11 +142,15 @@ int use_read(struct use *u)
 {
 	const struct use_config *c = &u->config;
 	struct reading *r = &u->readings[u->n % 2];
-	pid_t pid = c->n_pids ? c->pids[0] : 0;
-	int err;
+	int err = 0;
+	pid_t pid;
 
 	reading_clear(r);
-	err = find_cgroups(u);
+	if (c->list_pids)
+		err = c->list_pids(c->list_ctx, &u->config.pids, &u->config.n_pids);
+	pid = c->n_pids ? c->pids[0] : 0;
+	if (!err)
+		err = find_cgroups(u);
 	if (err)
 		return err;
 	/* What is asked slowly comes first: the times of the rest are then those of the clock. */
@@ -174,7 +191,7 @@ int use_rows(struct use *u, struct use_report *ret)
 		.no_gpu = u->no_gpu,
 		.nvml = u->nvml,
 		.engine = u->engine,
-		.cgroups_cut = u->cgroups.cut,
+		.cgroups = &u->cgroups,
 	};
 
 	*ret = (struct use_report){0};
@@ -185,7 +202,7 @@ int use_rows(struct use *u, struct use_report *ret)
 	if (u->config.seconds > 0)
 		i.seconds = i.tasks_seconds = u->config.seconds;
 	ret->seconds = i.seconds;
-	ret->has_target = u->config.n_pids || u->config.cgroup;
+	ret->has_target = has_target(&u->config);
 	ret->own_cpu_s = (double)(i.now->own_cpu_ns - i.before->own_cpu_ns) / 1e9;
 	cpu_rows(&i, ret);
 	task_rows(&i, ret);
