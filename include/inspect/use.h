@@ -10,6 +10,7 @@
 
 #include <inspect/arena.h>
 #include <inspect/array.h>
+#include <inspect/driver_calls.h>
 #include <inspect/task_times.h>
 #include <sys/types.h>
 
@@ -100,6 +101,10 @@ struct use_config {
 	task_times_fn *tasks;
 	void *tasks_ctx;
 	const char *tasks_reason; /* why not */
+	/* Calls of the GPUs' driver, or NULL with the reason. */
+	driver_calls_fn *driver;
+	void *driver_ctx;
+	const char *driver_reason;
 };
 
 struct use;

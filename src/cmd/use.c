@@ -4,6 +4,7 @@
 #include "output_file.h"
 #include "print_result.h"
 #include "stat.h"
+#include "use_driver.h"
 
 #include <fcntl.h>
 #include <inspect/bpf_tasks.h>
@@ -43,6 +44,11 @@ static const struct option own_options[] = {
 	 .help = "metrics of an inference server (with -p it is found on loopback)"},
 	/* The default: who has typed it elsewhere types it here. */
 	{.name = "all-cpus", .letter = 'a', .type = OPTION_IGNORED},
+	{.name = "device",
+	 .arg = "PATH",
+	 .type = OPTION_STRING,
+	 .offset = OWN(device),
+	 .help = "the GPU driver's device, or all in a folder, in place of NVIDIA's"},
 	{.name = "no-engine",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(no_engine),
@@ -326,6 +332,8 @@ static int measure(const struct use_values *v, struct target *t, const struct ho
 		.limits = v->limits,
 	};
 	struct use_loop loop = {.v = v, .subject = &subject};
+	CLEANUP(strbuf_release) struct strbuf no_driver = {0};
+	struct use_driver *driver = NULL;
 	struct bpf_tasks *bpf = NULL;
 	int err = open_log(v->log, &log, d);
 
@@ -339,9 +347,15 @@ static int measure(const struct use_values *v, struct target *t, const struct ho
 		config.tasks = bpf_tasks_read;
 		config.tasks_ctx = bpf;
 	}
-	err = use_new(&config, &loop.session);
+	err = use_driver_open(v->device, !v->watch, t, h, &driver, &no_driver, d);
+	config.driver = driver ? use_driver_read : NULL;
+	config.driver_ctx = driver;
+	config.driver_reason = strbuf_str(&no_driver);
+	if (!err)
+		err = use_new(&config, &loop.session);
 	err = err ? diag_errno(d, err, "use") : use_loop_run(&loop, d);
 	use_free(loop.session);
+	use_driver_close(driver);
 	bpf_tasks_close(bpf);
 	*ret = loop.worst;
 	return err;

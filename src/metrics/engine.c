@@ -28,6 +28,11 @@ void engine_reading_free(struct engine_reading *e)
 	free(e);
 }
 
+double engine_running(const struct engine_reading *e)
+{
+	return e->read ? e->page.values[ENGINE_RUNNING] : NAN;
+}
+
 static int get_page(const struct engine_session *e, const char *url, unsigned timeout_ms,
 		    struct engine_page *ret, char *why)
 {

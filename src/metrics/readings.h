@@ -250,6 +250,9 @@ void gpu_reading_free(struct gpu_reading *g);
 void gpu_read(struct nvml *n, const pid_t *pids, size_t n_pids, struct gpu_reading *ret);
 void gpu_rows(const struct interval *i, struct use_report *r);
 
+/* NVIDIA's, or that of the devices that were named (gpu_driver.c). */
+void gpu_driver_row(const struct interval *i, struct use_report *r);
+
 enum { DRM_ENGINES_MAX = 16 };
 struct drm_client {
 	uint32_t id;
@@ -276,6 +279,8 @@ void drm_rows(const struct interval *i, struct use_report *r);
 
 struct engine_session;
 struct engine_reading;
+/* Requests that are in the batch now; NAN: no engine that tells it. */
+double engine_running(const struct engine_reading *e);
 struct engine_session *engine_open(const struct use_config *c);
 void engine_close(struct engine_session *e);
 struct engine_reading *engine_reading_new(void);
@@ -310,6 +315,8 @@ struct reading {
 	struct cgroup_reading cgroup;
 	struct process_reading process;
 	struct gpu_reading *gpu;
+	struct driver_calls driver;
+	bool has_driver;
 	struct drm_reading drm;
 	struct engine_reading *engine;
 };

@@ -163,6 +163,7 @@ int use_read(struct use *u)
 	r->clock_ns = clock_now_ns();
 	r->own_cpu_ns = clock_own_cpu_ns();
 	read_tasks(u, r->clock_ns);
+	r->has_driver = c->driver && !c->driver(c->driver_ctx, &r->driver);
 	cpu_read(c->root, &r->cpu);
 	memory_read(c->root, &r->memory);
 	disk_read(c->root, &r->disk);
@@ -214,6 +215,7 @@ int use_rows(struct use *u, struct use_report *ret)
 	net_rows(&i, ret);
 	limits_rows(&i, ret);
 	gpu_rows(&i, ret);
+	gpu_driver_row(&i, ret);
 	drm_rows(&i, ret);
 	engine_rows(&i, ret);
 	report_judge(ret, u->config.limits);
