@@ -114,8 +114,11 @@ void use_free(struct use *u);
 /* Takes one reading. 0 or -ENOMEM: what cannot be read is told by the rows. */
 int use_read(struct use *u);
 
-/* Between two readings, several times a second: what has no counter is sampled. */
-void use_tick(struct use *u);
+/* Between two readings, several times a second, with the time until the next one: what has no
+ * counter is sampled. What takes long to read is read in here, so that it ends with the window; for
+ * that the last call should come use_lead_ns before the end. */
+void use_tick(struct use *u, uint64_t left_ns);
+uint64_t use_lead_ns(const struct use *u);
 
 /* Rows from the last two readings. 0, -ENOMEM, or -EINVAL before the second one. */
 int use_rows(struct use *u, struct use_report *ret);

@@ -228,22 +228,30 @@ static int take_signals(struct screen *s)
 	return redraws && !s->ended && s->has_report ? show(s, true) : 0;
 }
 
+static uint64_t until(uint64_t end_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
 /* Until the window is over, or a key or a signal ends it. While it is paused there is no end. */
 static int wait_window(struct screen *s)
 {
 	uint64_t end_ns = clock_now_ns() + s->l->v->window_ns;
 
 	while (!s->ended) {
-		uint64_t now_ns = clock_now_ns();
 		struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
 				       {.fd = s->in_place ? STDIN_FILENO : -1, .events = POLLIN}};
-		uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+		uint64_t left_ns, lead_ns;
 		int err = 0;
 
+		use_tick(s->l->session, s->paused ? UINT64_MAX : until(end_ns));
+		left_ns = until(end_ns);
+		lead_ns = use_lead_ns(s->l->session);
 		if (!left_ns && !s->paused)
 			return 0;
-		if (s->paused)
-			left_ns = TICK_NS;
+		left_ns = s->paused ? TICK_NS : left_ns > lead_ns ? left_ns - lead_ns : left_ns;
 		/* Rounded up, or the last millisecond would be spent spinning. */
 		if (poll(fds, ARRAY_SIZE(fds),
 			 (int)((MIN(left_ns, TICK_NS) + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC)) < 0 &&
@@ -255,7 +263,6 @@ static int wait_window(struct screen *s)
 			err = take_key(s);
 		if (err)
 			return err;
-		use_tick(s->l->session);
 	}
 	return 0;
 }

@@ -17,6 +17,8 @@ struct use {
 	struct task_reading tasks[2];
 	unsigned n_tasks;
 	uint64_t tasks_cost_ns; /* CPU time of the last one */
+	uint64_t tasks_wall_ns; /* how long it took */
+	bool tasks_read;        /* in this window */
 	struct runnable runnable;
 	struct cgroup_list cgroups;
 	unsigned cgroups_age;
@@ -124,6 +126,13 @@ static bool is_tasks_turn(const struct use *u, uint64_t now_ns)
 	return u->n_tasks < 2 || u->tasks_cost_ns * TASKS_COST_SHARE < now_ns - last_ns;
 }
 
+/* A walk through /proc takes long where there are thousands of processes: it is made within the
+ * window, at its begin the first time, then so that it ends with it. */
+static bool walks(const struct use *u)
+{
+	return !u->config.tasks && !u->config.root[0];
+}
+
 static void read_tasks(struct use *u, uint64_t now_ns)
 {
 	struct task_reading *t = &u->tasks[u->n_tasks % 2];
@@ -135,6 +144,7 @@ static void read_tasks(struct use *u, uint64_t now_ns)
 	*t = (struct task_reading){.clock_ns = now_ns, .boot_ns = boot_ns()};
 	t->err = fill_tasks(&u->config, &t->table);
 	u->tasks_cost_ns = clock_own_cpu_ns() - begin_ns;
+	u->tasks_wall_ns = clock_now_ns() - now_ns;
 	u->n_tasks++;
 }
 
@@ -162,7 +172,9 @@ int use_read(struct use *u)
 	filesystem_read(c->root, pid, &r->filesystem);
 	r->clock_ns = clock_now_ns();
 	r->own_cpu_ns = clock_own_cpu_ns();
-	read_tasks(u, r->clock_ns);
+	if (!walks(u) || (u->n && !u->tasks_read))
+		read_tasks(u, r->clock_ns);
+	u->tasks_read = false;
 	r->has_driver = c->driver && !c->driver(c->driver_ctx, &r->driver);
 	cpu_read(c->root, &r->cpu);
 	memory_read(c->root, &r->memory);
@@ -175,9 +187,22 @@ int use_read(struct use *u)
 	return 0;
 }
 
-void use_tick(struct use *u)
+uint64_t use_lead_ns(const struct use *u)
+{
+	return walks(u) && !u->tasks_read ? u->tasks_wall_ns : 0;
+}
+
+void use_tick(struct use *u, uint64_t left_ns)
 {
 	runnable_sample(u->config.root, &u->runnable);
+	if (!walks(u) || u->tasks_read)
+		return;
+	if (!u->n_tasks) {
+		read_tasks(u, clock_now_ns());
+	} else if (left_ns <= u->tasks_wall_ns) {
+		read_tasks(u, clock_now_ns());
+		u->tasks_read = true;
+	}
 }
 
 int use_rows(struct use *u, struct use_report *ret)

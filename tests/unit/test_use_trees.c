@@ -14,8 +14,8 @@ static void test_many_cpus(void **state UNUSED)
 	put("/proc/interrupts", "           CPU0       CPU1\n  0: 1 2 timer\n"
 				"MCE:          0          1   Machine check exceptions\n");
 	open_session(NULL);
-	use_tick(session);
-	use_tick(session);
+	use_tick(session, 0);
+	use_tick(session, 0);
 	/* One goes away, as when it is taken offline. */
 	put_stat(256, 1000, 9);
 	put("/proc/schedstat", "version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 900 256000000000 5\n"
