@@ -5,7 +5,7 @@
 
 #include <linux/types.h>
 
-enum { VITALS_WAITING_MAX = 16384, VITALS_LOCKS_MAX = 8192 };
+enum { VITALS_WAITING_MAX = 16384, VITALS_LOCKS_MAX = 8192, VITALS_REFUSED_MAX = 4096 };
 
 struct vitals_setup {
 	__u64 pid_ns_inode; /* 0: the initial namespace */
@@ -37,8 +37,14 @@ struct vitals_waited {
 	__u64 ns, times;
 };
 
+/* What the kernel refused a process for want of room, by its error. */
+struct vitals_refused {
+	__u64 emfile, enfile, eagain;
+};
+
 struct vitals_shared {
-	__u64 dropped; /* waits that the maps had no room for */
+	__u64 dropped;         /* waits that the maps had no room for */
+	__u64 refused_dropped; /* refusals, likewise */
 };
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * What the scheduler has accounted to every thread, in one walk inside of the kernel; and how long
  * threads sleep in futex(2) for a lock. That is seen at the switch from the registers that they
- * entered the kernel with: nothing is attached to system calls.
+ * entered the kernel with: nothing is attached to system calls. What is refused for want of room is
+ * seen where the kernel gives out descriptors, files and processes.
  */
 #include "lib/kernel_types.h"
 
@@ -25,11 +26,21 @@ enum {
 	LOCKED_WITH_WAITERS = 2, /* the state of a mutex in glibc, Go and Rust */
 	FRAME_BYTES = 1024,
 	PID_BITS = 0x3fffff, /* PID_MAX_LIMIT - 1, include/linux/threads.h */
+	E_AGAIN = 11,
+	E_NFILE = 23,
+	E_MFILE = 24,
 #if defined(__TARGET_ARCH_x86)
 	NR_FUTEX = 202,
+	NR_CLONE = 56,
+	NR_FORK = 57,
+	NR_VFORK = 58,
 #else
 	NR_FUTEX = 98,
+	NR_CLONE = 220,
+	NR_FORK = NR_CLONE, /* there is none */
+	NR_VFORK = NR_CLONE,
 #endif
+	NR_CLONE3 = 435,
 };
 
 /* Of the kernel's types what this program alone uses. */
@@ -214,5 +225,84 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!preempt)
 		begin_wait(prev);
 	end_wait(next);
+	return 0;
+}
+
+/* --- refusals --------------------------------------------------------------------------------- */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, VITALS_REFUSED_MAX);
+	__type(key, __u32); /* pid */
+	__type(value, struct vitals_refused);
+} refused SEC(".maps");
+
+static __noinline int refuse(int err)
+{
+	__u32 pid = task_pid(current_task(), setup.pid_ns_inode);
+	struct vitals_refused first = {}, *r = bpf_map_lookup_elem(&refused, &pid);
+
+	if (!r && pid) {
+		bpf_map_update_elem(&refused, &pid, &first, BPF_NOEXIST);
+		r = bpf_map_lookup_elem(&refused, &pid);
+	}
+	if (!r)
+		__sync_fetch_and_add(&shared.refused_dropped, 1);
+	else if (err == E_MFILE)
+		__sync_fetch_and_add(&r->emfile, 1);
+	else if (err == E_NFILE)
+		__sync_fetch_and_add(&r->enfile, 1);
+	else
+		__sync_fetch_and_add(&r->eagain, 1);
+	return 0;
+}
+
+/* Every new descriptor, whichever call it is for: fs/file.c. */
+SEC("fexit")
+int BPF_PROG(on_alloc_fd, unsigned int start, unsigned int end, unsigned int flags, int result)
+{
+	return result == -E_MFILE ? refuse(E_MFILE) : 0;
+}
+
+/* The same before Linux 5.11. */
+SEC("fexit")
+int BPF_PROG(on_old_alloc_fd, void *files, unsigned int start, unsigned int end, unsigned int flags,
+	     int result)
+{
+	return result == -E_MFILE ? refuse(E_MFILE) : 0;
+}
+
+/* Every new file: fs/file_table.c. */
+SEC("fexit")
+int BPF_PROG(on_alloc_file, int flags, const void *cred, void *result)
+{
+	return (long)result == -E_NFILE ? refuse(E_NFILE) : 0;
+}
+
+/* Every fork and clone: kernel/fork.c, since Linux 5.10. */
+SEC("fexit")
+int BPF_PROG(on_clone, void *args, int result)
+{
+	return result == -E_AGAIN ? refuse(E_AGAIN) : 0;
+}
+
+/* Where the kernel lets nobody attach to its functions: the ends of all calls, of which nearly all
+ * end at the first test. */
+SEC("tp_btf/sys_exit")
+int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
+{
+	__u64 nr;
+
+	if (result != -E_MFILE && result != -E_NFILE && result != -E_AGAIN)
+		return 0;
+	if (result != -E_AGAIN)
+		return refuse(-result);
+#if defined(__TARGET_ARCH_x86)
+	nr = regs->orig_ax;
+#else
+	nr = BPF_CORE_READ((struct pt_regs___syscall *)regs, syscallno);
+#endif
+	if (nr == NR_CLONE || nr == NR_CLONE3 || nr == NR_FORK || nr == NR_VFORK)
+		refuse(E_AGAIN);
 	return 0;
 }

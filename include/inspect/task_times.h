@@ -24,12 +24,26 @@ struct lock_wait {
 	uint64_t wait_ns;
 };
 
+/* Calls that the kernel refused a process for want of room, since the start of the session. */
+struct task_refusals {
+	uint32_t pid;
+	uint64_t emfile; /* descriptors: its own limit */
+	uint64_t enfile; /* files: the system's limit */
+	uint64_t eagain; /* fork and clone: a limit of processes */
+};
+
 struct task_table {
 	ARRAY(struct task_times) tasks; /* by tid once sorted */
 	ARRAY(struct lock_wait) locks;
 	bool has_locks;         /* locks were looked at */
 	uint64_t locks_dropped; /* waits that there was no room for */
 	const char *no_locks;   /* why not */
+	ARRAY(struct task_refusals) refusals;
+	bool has_refusals;         /* they were looked for */
+	uint64_t refusals_dropped; /* that there was no room for */
+	const char *no_refusals;   /* why not */
+	const char *refusals_source;
+	bool targets_only;  /* a walk: other tasks than the target's are not in it */
 	bool leaders_only;  /* of processes that were left out, only the sums over their threads */
 	size_t left_out;    /* processes that were not read for want of time */
 	const char *source; /* "BPF task iterator", "/proc/PID/task/TID/schedstat" */

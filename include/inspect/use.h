@@ -10,6 +10,7 @@
 
 #include <inspect/arena.h>
 #include <inspect/array.h>
+#include <inspect/driver_calls.h>
 #include <inspect/task_times.h>
 #include <sys/types.h>
 
@@ -86,6 +87,10 @@ struct use_config {
 	double seconds;   /* between the readings of a recorded tree; 0: by the clock */
 	const pid_t *pids;
 	size_t n_pids;
+	/* Those of now, asked for before each reading (a cgroup's come and go), borrowed until the
+	 * next time; NULL: the pids above. */
+	int (*list_pids)(void *ctx, const pid_t **ret, size_t *ret_n);
+	void *list_ctx;
 	const char *cgroup;             /* absolute path in a hierarchy, or NULL */
 	const char *engine;             /* URL, or NULL */
 	bool find_engine;               /* among the ports that the pids listen on */
@@ -96,6 +101,10 @@ struct use_config {
 	task_times_fn *tasks;
 	void *tasks_ctx;
 	const char *tasks_reason; /* why not */
+	/* Calls of the GPUs' driver, or NULL with the reason. */
+	driver_calls_fn *driver;
+	void *driver_ctx;
+	const char *driver_reason;
 };
 
 struct use;
@@ -105,8 +114,11 @@ void use_free(struct use *u);
 /* Takes one reading. 0 or -ENOMEM: what cannot be read is told by the rows. */
 int use_read(struct use *u);
 
-/* Between two readings, several times a second: what has no counter is sampled. */
-void use_tick(struct use *u);
+/* Between two readings, several times a second, with the time until the next one: what has no
+ * counter is sampled. What takes long to read is read in here, so that it ends with the window; for
+ * that the last call should come use_lead_ns before the end. */
+void use_tick(struct use *u, uint64_t left_ns);
+uint64_t use_lead_ns(const struct use *u);
 
 /* Rows from the last two readings. 0, -ENOMEM, or -EINVAL before the second one. */
 int use_rows(struct use *u, struct use_report *ret);

@@ -151,7 +151,8 @@ static int refuse(const char *text, struct diag *d)
 	return d->err;
 }
 
-int target_open_cgroup(const char *text, struct target *t, note_list *notes, struct diag *d)
+int target_open_cgroup(const char *text, bool lists, struct target *t, note_list *notes,
+		       struct diag *d)
 {
 	if (!*text || str_eq(text, "/"))
 		return refuse(*text ? text : "/", d);
@@ -159,7 +160,7 @@ int target_open_cgroup(const char *text, struct target *t, note_list *notes, str
 	if (!t->cgroup)
 		return refuse(text, d);
 	if (!cgroup_counts_events(t->cgroup))
-		return target_list_cgroup(t, notes, d);
+		return lists ? target_list_cgroup(t, notes, d) : 0;
 	t->cgroup_fd = open(t->cgroup, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return t->cgroup_fd < 0 ? diag_errno(d, -errno, "cannot open cgroup %s", t->cgroup) : 0;
 }

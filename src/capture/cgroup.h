@@ -6,8 +6,9 @@
 
 /*
  * --cgroup: a path, or a name as in /proc/PID/cgroup. Opens the group where perf counts by it; else
- * lists the processes of it and the groups below, with a note.
+ * lists the processes of it and the groups below, with a note, if `lists`.
  */
-int target_open_cgroup(const char *text, struct target *t, note_list *notes, struct diag *d);
+int target_open_cgroup(const char *text, bool lists, struct target *t, note_list *notes,
+		       struct diag *d);
 
 #endif

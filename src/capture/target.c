@@ -236,7 +236,7 @@ int target_resolve(const struct target_options *o, const struct operands *operan
 	if (!err && o->tids)
 		err = add_tids(o, host, &t, d);
 	if (!err && o->cgroup)
-		err = target_open_cgroup(o->cgroup, &t, notes, d);
+		err = target_open_cgroup(o->cgroup, !o->cgroup_later, &t, notes, d);
 	t.all |= o->all;
 	if (!err && !t.argv && !t.pids.n && !t.tids.n && !t.all && !t.cgroup) {
 		err = diag_set(d, -EINVAL, "nothing to measure: no target is given");

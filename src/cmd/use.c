@@ -4,6 +4,7 @@
 #include "output_file.h"
 #include "print_result.h"
 #include "stat.h"
+#include "use_driver.h"
 
 #include <fcntl.h>
 #include <inspect/bpf_tasks.h>
@@ -43,6 +44,11 @@ static const struct option own_options[] = {
 	 .help = "metrics of an inference server (with -p it is found on loopback)"},
 	/* The default: who has typed it elsewhere types it here. */
 	{.name = "all-cpus", .letter = 'a', .type = OPTION_IGNORED},
+	{.name = "device",
+	 .arg = "PATH",
+	 .type = OPTION_STRING,
+	 .offset = OWN(device),
+	 .help = "the GPU driver's device, or all in a folder, in place of NVIDIA's"},
 	{.name = "no-engine",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(no_engine),
@@ -291,7 +297,22 @@ static void describe(const struct use_values *v, const struct target *t, struct 
 				   : result_text(r, "%s/%d", comm, (int)t->pids.v[0]);
 }
 
-static int measure(const struct use_values *v, const struct target *t, const struct host *h,
+/* Those of now: a cgroup's come and go, and it may have none. */
+static int list_pids(void *ctx, const pid_t **ret, size_t *ret_n)
+{
+	struct target *t = ctx;
+	note_list notes = {0};
+	int err;
+
+	t->pids.n = 0;
+	err = target_list_cgroup(t, &notes, NULL);
+	note_list_release(&notes);
+	*ret = t->pids.v;
+	*ret_n = t->pids.n;
+	return err == -ENOMEM ? err : 0;
+}
+
+static int measure(const struct use_values *v, struct target *t, const struct host *h,
 		   enum use_verdict *ret, struct diag *d)
 {
 	CLEANUP(fclosep) FILE *log = NULL;
@@ -301,14 +322,18 @@ static int measure(const struct use_values *v, const struct target *t, const str
 		.root = "",
 		.pids = t->pids.v,
 		.n_pids = t->pids.n,
+		.list_pids = v->cgroup ? list_pids : NULL,
+		.list_ctx = t,
 		.cgroup = t->cgroup,
 		.engine = v->engine,
-		.find_engine = v->pids && !v->engine && !v->no_engine,
+		.find_engine = (v->pids || v->cgroup) && !v->engine && !v->no_engine,
 		.in_pid_namespace = h->in_pid_namespace,
 		.gpus = true,
 		.limits = v->limits,
 	};
 	struct use_loop loop = {.v = v, .subject = &subject};
+	CLEANUP(strbuf_release) struct strbuf no_driver = {0};
+	struct use_driver *driver = NULL;
 	struct bpf_tasks *bpf = NULL;
 	int err = open_log(v->log, &log, d);
 
@@ -318,13 +343,19 @@ static int measure(const struct use_values *v, const struct target *t, const str
 	describe(v, t, &texts, &subject);
 	subject.n_left_out = count_left_out(v, t);
 	loop.log = log;
-	if (!bpf_tasks_open(h, &bpf, &config.tasks_reason)) {
+	if (!bpf_tasks_open(h, !v->watch, &bpf, &config.tasks_reason)) {
 		config.tasks = bpf_tasks_read;
 		config.tasks_ctx = bpf;
 	}
-	err = use_new(&config, &loop.session);
+	err = use_driver_open(v->device, !v->watch, t, h, &driver, &no_driver, d);
+	config.driver = driver ? use_driver_read : NULL;
+	config.driver_ctx = driver;
+	config.driver_reason = strbuf_str(&no_driver);
+	if (!err)
+		err = use_new(&config, &loop.session);
 	err = err ? diag_errno(d, err, "use") : use_loop_run(&loop, d);
 	use_free(loop.session);
+	use_driver_close(driver);
 	bpf_tasks_close(bpf);
 	*ret = loop.worst;
 	return err;
@@ -333,7 +364,10 @@ static int measure(const struct use_values *v, const struct target *t, const str
 static int find_target(const struct use_values *v, const struct host *h, struct target *ret,
 		       struct diag *d)
 {
-	struct target_options o = {.pids = v->pids, .cgroup = v->cgroup, .children = v->children};
+	struct target_options o = {.pids = v->pids,
+				   .cgroup = v->cgroup,
+				   .children = v->children,
+				   .cgroup_later = true};
 	struct operands none = {0};
 	note_list notes = {0};
 	int err = 0;
@@ -341,9 +375,6 @@ static int find_target(const struct use_values *v, const struct host *h, struct 
 	*ret = (struct target){.cgroup_fd = -1};
 	if (v->pids || v->cgroup)
 		err = target_resolve(&o, &none, h, &notes, ret, d);
-	/* An empty group still has limits. */
-	if (!err && v->cgroup && !ret->pids.n)
-		(void)target_list_cgroup(ret, &notes, NULL);
 	note_list_release(&notes);
 	return err;
 }

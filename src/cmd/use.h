@@ -10,7 +10,7 @@
 enum use_sort { USE_SORT_WORST, USE_SORT_UTILISATION, USE_SORT_NAME, USE_SORTS };
 
 struct use_values {
-	const char *pids, *cgroup, *engine, *log, *prometheus;
+	const char *pids, *cgroup, *engine, *device, *log, *prometheus;
 	bool children, no_engine, watch, all, verbose, explain;
 	uint64_t window_ns;
 	unsigned count;           /* reports; 0: one, or with --watch until it is ended */

@@ -30,35 +30,49 @@ struct screen {
 
 /* --- the terminal ----------------------------------------------------------------------------- */
 
-static int open_signals(void)
+/* In place also what changes the terminal under us: its size, and being stopped and going on. */
+static int open_signals(bool in_place)
 {
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	static const int changes[] = {SIGTSTP, SIGCONT, SIGWINCH};
 	sigset_t set;
-	int fd;
 
 	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
+	for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+		sigaddset(&set, ends[i]);
+	for (size_t i = 0; in_place && i < ARRAY_SIZE(changes); i++)
+		sigaddset(&set, changes[i]);
 	if (sigprocmask(SIG_BLOCK, &set, NULL))
 		return -1;
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd;
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Keys come at once and are not shown; an empty screen without a cursor, on which a line that is
+ * too long ends at the edge. */
+static void take_terminal(const struct screen *s)
+{
+	struct termios raw = s->before;
+
+	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
+	fputs("\033[2J\033[?25l\033[?7l", stdout);
+}
+
+static void give_terminal_back(const struct screen *s)
+{
+	tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
+	fputs("\033[?7h\033[?25h\n", stdout);
+	fflush(stdout);
 }
 
 static void enter(struct screen *s)
 {
-	struct termios raw;
-
-	s->signal_fd = open_signals();
 	s->in_place = s->l->v->watch && !s->l->v->common.json && !s->l->v->common.csv &&
 		      isatty(STDOUT_FILENO) && isatty(STDIN_FILENO) &&
 		      !tcgetattr(STDIN_FILENO, &s->before);
-	if (!s->in_place)
-		return;
-	raw = s->before;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	tcsetattr(STDIN_FILENO, TCSANOW, &raw);
-	fputs("\033[2J\033[?25l", stdout);
+	s->signal_fd = open_signals(s->in_place);
+	if (s->in_place)
+		take_terminal(s);
 }
 
 static void leave(struct screen *s)
@@ -66,10 +80,8 @@ static void leave(struct screen *s)
 	closep(&s->signal_fd);
 	if (s->has_report)
 		use_report_release(&s->report);
-	if (!s->in_place)
-		return;
-	tcsetattr(STDIN_FILENO, TCSANOW, &s->before);
-	fputs("\033[?25h\n", stdout);
+	if (s->in_place)
+		give_terminal_back(s);
 }
 
 /* --- output ----------------------------------------------------------------------------------- */
@@ -83,6 +95,7 @@ static int draw_in_place(const struct screen *s, const struct result *r)
 				  .color = term_use_color(s->l->v->common.color, STDOUT_FILENO),
 				  .ascii = !term_is_utf8()};
 	CLEANUP(freep) char *text = NULL;
+	unsigned lines = 0;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
 	int err;
@@ -93,14 +106,19 @@ static int draw_in_place(const struct screen *s, const struct result *r)
 	if (fclose(memory) || err)
 		return err ? err : -ENOMEM;
 	fputs("\033[H", stdout);
-	for (const char *at = text; *at;) {
+	for (const char *at = text; *at; lines++) {
 		int n = (int)strcspn(at, "\n");
 
-		printf("%.*s\033[K\n", n, at);
+		/* What does not fit would scroll the first line away. */
+		if (!o.height || lines + 1 < o.height)
+			printf("%.*s\033[K\n", n, at);
 		at += n + (at[n] == '\n');
 	}
-	printf("%s: q quit, p %s, s sort (%s)\033[K\033[J", s->paused ? "paused" : "keys",
+	printf("%s: q quit, p %s, s sort (%s)", s->paused ? "paused" : "keys",
 	       s->paused ? "go on" : "pause", sorts[s->sort]);
+	if (o.height && lines + 1 > o.height)
+		printf("; %u lines more", lines + 1 - o.height);
+	fputs("\033[K\033[J", stdout);
 	return fflush(stdout) ? -EIO : 0;
 }
 
@@ -184,34 +202,67 @@ static int take_key(struct screen *s)
 	return s->has_report ? show(s, true) : 0;
 }
 
+/* ^Z: stopped, the terminal is as it was. When we go on, also after a SIGSTOP, it is ours again. */
+static int take_signals(struct screen *s)
+{
+	struct signalfd_siginfo info;
+	bool redraws = false;
+
+	while (read(s->signal_fd, &info, sizeof(info)) == sizeof(info))
+		switch (info.ssi_signo) {
+		case SIGTSTP:
+			give_terminal_back(s);
+			raise(SIGSTOP);
+			break;
+		case SIGCONT:
+			take_terminal(s);
+			redraws = true;
+			break;
+		case SIGWINCH:
+			fputs("\033[2J", stdout);
+			redraws = true;
+			break;
+		default:
+			s->ended = true;
+		}
+	return redraws && !s->ended && s->has_report ? show(s, true) : 0;
+}
+
+static uint64_t until(uint64_t end_ns)
+{
+	uint64_t now_ns = clock_now_ns();
+
+	return end_ns > now_ns ? end_ns - now_ns : 0;
+}
+
 /* Until the window is over, or a key or a signal ends it. While it is paused there is no end. */
 static int wait_window(struct screen *s)
 {
 	uint64_t end_ns = clock_now_ns() + s->l->v->window_ns;
 
 	while (!s->ended) {
-		uint64_t now_ns = clock_now_ns();
 		struct pollfd fds[] = {{.fd = s->signal_fd, .events = POLLIN},
 				       {.fd = s->in_place ? STDIN_FILENO : -1, .events = POLLIN}};
-		uint64_t left_ns = end_ns > now_ns ? end_ns - now_ns : 0;
+		uint64_t left_ns, lead_ns;
 		int err = 0;
 
+		use_tick(s->l->session, s->paused ? UINT64_MAX : until(end_ns));
+		left_ns = until(end_ns);
+		lead_ns = use_lead_ns(s->l->session);
 		if (!left_ns && !s->paused)
 			return 0;
-		if (s->paused)
-			left_ns = TICK_NS;
+		left_ns = s->paused ? TICK_NS : left_ns > lead_ns ? left_ns - lead_ns : left_ns;
 		/* Rounded up, or the last millisecond would be spent spinning. */
 		if (poll(fds, ARRAY_SIZE(fds),
 			 (int)((MIN(left_ns, TICK_NS) + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC)) < 0 &&
 		    errno != EINTR)
 			return -errno;
 		if (fds[0].revents)
-			s->ended = true;
-		if (fds[1].revents)
+			err = take_signals(s);
+		if (!err && fds[1].revents)
 			err = take_key(s);
 		if (err)
 			return err;
-		use_tick(s->l->session);
 	}
 	return 0;
 }

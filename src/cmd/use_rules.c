@@ -84,7 +84,7 @@ const struct finding_rule use_rules[] = {
 			  {"waiting_per_running", BELOW, 1, "%.1f wait for each that runs"}},
 		.means =
 			"the GPU does the work and the queue is short: faster kernels or more GPUs",
-		.next = "inspect trace -c -e ioctl {target}",
+		.next = "inspect trace --gpu -c {target}",
 		.source = "nvml.h, nvmlUtilization_t: share of time with any kernel",
 	},
 	{
@@ -115,6 +115,27 @@ const struct finding_rule use_rules[] = {
 		.means = "the pids limit of a cgroup is reached: fork fails with EAGAIN",
 		.next = "cat /proc/PID/cgroup",
 		.source = "Documentation/admin-guide/cgroup-v2.rst, pids.events",
+	},
+	{
+		.name = "no-more-processes",
+		.tests = {{"threads_refused", ABOVE, 0, "%.0f forks failed with EAGAIN"}},
+		.means = "a limit of processes is reached: a user's, a cgroup's, or the system's",
+		.next = "prlimit --nproc; cat /sys/fs/cgroup/pids.max; sysctl kernel.threads-max",
+		.source = "fork(2), EAGAIN",
+	},
+	{
+		.name = "descriptors",
+		.tests = {{"fds_refused", ABOVE, 0, "%.0f calls failed with EMFILE"}},
+		.means = "open, accept, socket fail: a leak, or a low limit",
+		.next = "ls -l /proc/{pid}/fd",
+		.source = "getrlimit(2), RLIMIT_NOFILE",
+	},
+	{
+		.name = "descriptors",
+		.tests = {{"files_refused", ABOVE, 0, "%.0f calls failed with ENFILE"}},
+		.means = "the system has as many open files as it may",
+		.next = "sysctl fs.file-nr fs.file-max",
+		.source = "proc_sys_fs(5), file-max",
 	},
 	{
 		.name = "descriptors",
@@ -152,6 +173,15 @@ const struct finding_rule use_rules[] = {
 		.means = "the hypervisor runs somebody else: not to be mended in here",
 		.next = "inspect stat {target}",
 		.source = "proc(5), /proc/stat steal",
+	},
+	{
+		.name = "waits-for-cpu",
+		.tests = {{"thread_run_delay_percent", ABOVE, 5, "run delay %.0f %%"},
+			  {"run_delay_percent", BELOW, 5, NULL}},
+		.means = "it could run and gets no CPU, though there are some: it may be bound to "
+			 "busy ones",
+		.next = "inspect offcpu {thread}",
+		.source = method,
 	},
 	{
 		.name = "waits-for-cpu",
@@ -261,6 +291,30 @@ const struct finding_rule use_rules[] = {
 	},
 	{
 		.name = "gpu-memory",
+		.tests = {{"gpu_no_memory", ABOVE, 0, "%.0f calls refused"}},
+		.means = "the GPU's driver had no memory to give",
+		.next = "inspect trace --gpu --leaks {target}",
+		.source = "nvstatuscodes.h, NV_ERR_NO_MEMORY (0x51)",
+	},
+	{
+		.name = "gpu-driver-slow",
+		.tests = {{"gpu_calls_p99_ms", ABOVE, 5, "p99 %.1f ms"}},
+		.means =
+			"the GPU's driver answers slowly: its callers wait for it, not for the GPU",
+		.next = "inspect trace --gpu -c {target}",
+		.source = "while serving, kernels are launched without the driver",
+	},
+	{
+		.name = "gpu-allocates",
+		.tests = {{"gpu_allocs_per_second", ABOVE, 10, "%.0f allocations a second"},
+			  {"requests_running", ABOVE, 0, NULL}},
+		.means = "memory is taken from the driver while requests are served: it stops the "
+			 "GPU each time",
+		.next = "inspect trace --gpu --leaks {target}",
+		.source = "engines take their memory ahead",
+	},
+	{
+		.name = "gpu-memory",
 		.tests = {{"gpu_memory_percent", ABOVE, 95, "%.0f %% used"}},
 		.means = "the next allocation may fail",
 		.next = "nvidia-smi",
@@ -270,7 +324,7 @@ const struct finding_rule use_rules[] = {
 		.name = "gpu-link",
 		.tests = {{"pcie_percent", ABOVE, 60, "PCIe %.0f %%"}},
 		.means = "data is moved to and from the GPU more than it should",
-		.next = "inspect trace -c -e ioctl {target}",
+		.next = "inspect trace --gpu -c {target}",
 		.source = method,
 	},
 	{

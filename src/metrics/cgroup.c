@@ -150,6 +150,12 @@ void cgroup_release(struct cgroup_reading *g)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+/* What was asked for is shown without a limit too. */
+static bool is_own(const struct interval *i, const struct cgroup *g)
+{
+	return str_eq(i->cgroups->own, g->name);
+}
+
 static void cpu_row(const struct interval *i, const struct cgroup *now, const struct cgroup *before,
 		    struct use_report *r)
 {
@@ -160,8 +166,12 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 	struct use_row *row;
 	struct use_value *v;
 
-	if (isinf(now->quota_cpus))
+	if (isinf(now->quota_cpus)) {
+		if (is_own(i, now))
+			row_put_or(r, row_add(r, "cgroup", "cgroup CPU", now->name), "cgroup_cpus",
+				   used_ns / 1e9, "no cpuacct hierarchy");
 		return;
+	}
 	row = row_add(r, "cgroup", "cgroup CPU", now->name);
 	v = row_put_or(r, row, "cgroup_cpu_percent", percent_of(used_ns, now->quota_cpus * 1e9),
 		       "no cpuacct hierarchy");
@@ -196,6 +206,17 @@ static void put_memory_saturation(const struct interval *i, const struct cgroup 
 			rate_of(b[CG_HIGH], a[CG_HIGH], i->seconds));
 }
 
+static void put_unlimited_memory(const struct interval *i, const struct cgroup *now,
+				 const struct cgroup *before, double used, struct use_report *r)
+{
+	struct use_row *row = row_add(r, "cgroup", "cgroup memory", now->name);
+	struct use_value *v = row_put(r, row, "cgroup_memory_bytes", used);
+
+	if (v)
+		v->text = report_text(r, "%.0f MiB, no limit", used / (1 << 20));
+	put_memory_saturation(i, now, before, r, row);
+}
+
 static void memory_row(const struct interval *i, const struct cgroup *now,
 		       const struct cgroup *before, struct use_report *r)
 {
@@ -206,8 +227,11 @@ static void memory_row(const struct interval *i, const struct cgroup *now,
 	struct use_row *row;
 	struct use_value *v;
 
-	if (isnan(now->memory_max) || isinf(max))
+	if (isnan(now->memory_max) || isinf(max)) {
+		if (is_own(i, now) && !isnan(used))
+			put_unlimited_memory(i, now, before, used, r);
 		return;
+	}
 	row = row_add(r, "cgroup", "cgroup memory", now->name);
 	v = row_put(r, row, "cgroup_memory_percent", percent_of(used, max));
 	if (v) {
@@ -231,13 +255,18 @@ static void memory_row(const struct interval *i, const struct cgroup *now,
 		v->source = "memory.oom_control (oom_kill)";
 }
 
-static void pids_row(const struct cgroup *now, const struct cgroup *before, struct use_report *r)
+static void pids_row(const struct interval *i, const struct cgroup *now,
+		     const struct cgroup *before, struct use_report *r)
 {
 	struct use_row *row;
 	struct use_value *v;
 
-	if (isnan(now->pids_max) || isinf(now->pids_max))
+	if (isnan(now->pids_max) || isinf(now->pids_max)) {
+		if (is_own(i, now) && !isnan(now->pids))
+			row_put(r, row_add(r, "cgroup", "cgroup pids", now->name), "cgroup_pids",
+				now->pids);
 		return;
+	}
 	row = row_add(r, "cgroup", "cgroup pids", now->name);
 	v = row_put(r, row, "pids_percent", percent_of(now->pids, now->pids_max));
 	if (v)
@@ -270,9 +299,9 @@ void cgroup_rows(const struct interval *i, struct use_report *r)
 			before = now;
 		cpu_row(i, now, before, r);
 		memory_row(i, now, before, r);
-		pids_row(now, before, r);
+		pids_row(i, now, before, r);
 	}
-	if (i->cgroups_cut)
+	if (i->cgroups->cut)
 		report_note(r, "there are more cgroups than are read: --cgroup PATH reads one");
 	if (r->rows.n == rows)
 		row_lacks(r, row_add(r, "cgroup", "cgroup", ""), "cgroup_cpu_percent",

@@ -140,27 +140,6 @@ static int add_groups_of(const char *root, pid_t pid, struct cgroup_list *l)
 	return err;
 }
 
-/* The path in whatever hierarchy it was given. */
-static int add_path(const char *root, const char *path, struct cgroup_list *l)
-{
-	static const char top[] = "/sys/fs/cgroup";
-	const char *group = path;
-
-	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
-		const char *dir = l->mounts.dir[i];
-
-		if (dir[0] && str_starts(path, dir) && path[strlen(dir)] == '/')
-			return add_with_parents(l, path + strlen(dir));
-	}
-	/* In a hierarchy without limits, such as perf_event's: the same name in the others. */
-	if (str_starts(path, root) && str_starts(path + strlen(root), top)) {
-		group = strchr(path + strlen(root) + strlen(top) + 1, '/');
-		if (!group)
-			return 0;
-	}
-	return add_with_parents(l, group);
-}
-
 /* --- the whole tree --------------------------------------------------------------------------- */
 
 struct walk {
@@ -199,22 +178,52 @@ static int walk_groups(struct walk *w, const char *path, unsigned depth)
 	return err;
 }
 
-static int walk_all(const char *root, struct cgroup_list *l)
+/* The groups below one, or of all the hierarchies. */
+static int walk_all(const char *root, const char *below, struct cgroup_list *l)
 {
 	int err = 0;
 
-	l->whole_tree = true;
 	for (size_t i = 0; i < CG_CPUACCT && !err; i++) {
-		char dir[PATH_SIZE + 64];
+		char dir[PATH_SIZE + 64], from[2 * PATH_SIZE];
 		struct walk w = {.dir = dir, .controller = (int)i, .l = l};
 
 		/* Of version 2 all controllers are in one. */
 		if (!l->mounts.dir[i][0] || (i && l->mounts.v2[i] && l->mounts.v2[0]))
 			continue;
 		snprintf(dir, sizeof(dir), "%s%s", root, l->mounts.dir[i]);
-		err = walk_groups(&w, dir, 0);
+		snprintf(from, sizeof(from), "%s%s", dir, below);
+		err = walk_groups(&w, from, 0);
 	}
 	return err;
+}
+
+/* The path in whatever hierarchy it was given: the group's name, "" none. */
+static const char *name_of(const char *root, const char *path, const struct cgroup_list *l)
+{
+	static const char top[] = "/sys/fs/cgroup";
+	const char *group;
+
+	for (size_t i = 0; i < ARRAY_SIZE(controllers); i++) {
+		const char *dir = l->mounts.dir[i];
+
+		if (dir[0] && str_starts(path, dir) && path[strlen(dir)] == '/')
+			return path + strlen(dir);
+	}
+	/* In a hierarchy without limits, such as perf_event's: the same name in the others. */
+	if (!str_starts(path, root) || !str_starts(path + strlen(root), top))
+		return path;
+	group = strchr(path + strlen(root) + strlen(top) + 1, '/');
+	return group ? group : "";
+}
+
+/* The group, those above it, and those below that have a limit of their own. */
+static int add_path(const char *root, const char *path, struct cgroup_list *l)
+{
+	int err;
+
+	snprintf(l->own, sizeof(l->own), "%s", name_of(root, path, l));
+	err = add_with_parents(l, l->own);
+	return err || !l->own[0] ? err : walk_all(root, l->own, l);
 }
 
 int cgroup_list_find(const char *root, const struct use_config *c, struct cgroup_list *ret)
@@ -229,7 +238,7 @@ int cgroup_list_find(const char *root, const struct use_config *c, struct cgroup
 		return add_path(root, c->cgroup, ret);
 	for (size_t i = 0; i < c->n_pids && !err; i++)
 		err = add_groups_of(root, c->pids[i], ret);
-	return err || c->n_pids ? err : walk_all(root, ret);
+	return err || c->n_pids ? err : walk_all(root, "", ret);
 }
 
 void cgroup_list_release(struct cgroup_list *l)

@@ -215,7 +215,7 @@ static double tasks_delay_ns(const struct interval *i)
 	double sum = 0;
 
 	if (i->tasks_now->err || i->tasks_before->err || i->tasks_now->table.leaders_only ||
-	    i->tasks_now->table.left_out || i->config->n_pids)
+	    i->tasks_now->table.left_out || i->tasks_now->table.targets_only)
 		return NAN;
 	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
 		const struct task_times *now = &i->tasks_now->table.tasks.v[k];

@@ -28,6 +28,11 @@ void engine_reading_free(struct engine_reading *e)
 	free(e);
 }
 
+double engine_running(const struct engine_reading *e)
+{
+	return e->read ? e->page.values[ENGINE_RUNNING] : NAN;
+}
+
 static int get_page(const struct engine_session *e, const char *url, unsigned timeout_ms,
 		    struct engine_page *ret, char *why)
 {
@@ -183,6 +188,9 @@ void engine_rows(const struct interval *i, struct use_report *r)
 		if (i->engine && now->read)
 			why = before->why;
 		row_lacks(r, row, "requests_running", report_text(r, "%s", why));
+		/* It was asked for: who asks must see on the first screen that there is none. */
+		if (i->config->engine)
+			report_note(r, "--engine %s gave nothing: %s", i->config->engine, why);
 		return;
 	}
 	if (i->engine->found)

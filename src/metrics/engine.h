@@ -10,7 +10,9 @@ enum engine_value {
 	ENGINE_RUNNING_ELSE, /* taken when the first is not there */
 	ENGINE_WAITING,
 	ENGINE_WAITING_ELSE,
-	ENGINE_KV,        /* 0…1 */
+	ENGINE_KV,      /* 0…1 */
+	ENGINE_KV_USED, /* … these two instead, where that is not there */
+	ENGINE_KV_ALL,
 	ENGINE_PREEMPTED, /* counters */
 	ENGINE_FAILED,
 	ENGINE_VALUES,
@@ -30,6 +32,7 @@ enum { ENGINE_BUCKETS_MAX = 64 };
 struct engine_histogram {
 	double bound[ENGINE_BUCKETS_MAX], count[ENGINE_BUCKETS_MAX]; /* up to it, seconds */
 	size_t n;
+	size_t from; /* which of the names it has: the best of those that are there */
 };
 
 struct engine_page {

@@ -4,7 +4,11 @@
 
 #include <inspect/prometheus.h>
 
-enum combine { SUM, MAXIMUM }; /* over the label sets: models, ranks */
+enum { GROUPS_MAX = 256 };
+
+/* Over the label sets. Ranks of one model say all the same; those of other data-parallel ranks, and
+ * other models, add up. */
+enum combine { SUM, MAXIMUM, RANKS };
 
 static const struct {
 	const char *engine, *name;
@@ -14,15 +18,17 @@ static const struct {
 } names[] = {
 	{"vLLM", "vllm:num_requests_running", ENGINE_RUNNING, SUM, NULL, NULL},
 	{"vLLM", "vllm:num_requests_waiting", ENGINE_WAITING, SUM, NULL, NULL},
+	{"vLLM", "vllm:num_requests_swapped", ENGINE_WAITING, SUM, NULL, NULL},
+	{"vLLM", "vllm:num_requests_waiting_by_reason", ENGINE_WAITING_ELSE, SUM, NULL, NULL},
 	{"vLLM", "vllm:kv_cache_usage_perc", ENGINE_KV, MAXIMUM, NULL, NULL},
 	{"vLLM", "vllm:gpu_cache_usage_perc", ENGINE_KV, MAXIMUM, NULL, NULL},
 	{"vLLM", "vllm:num_preemptions", ENGINE_PREEMPTED, SUM, NULL, NULL},
 	{"vLLM", "vllm:request_success", ENGINE_FAILED, SUM, "finished_reason", "abort"},
 	{"vLLM", "vllm:request_success", ENGINE_FAILED, SUM, "finished_reason", "error"},
-	{"SGLang", "sglang:num_running_reqs", ENGINE_RUNNING, SUM, NULL, NULL},
-	{"SGLang", "sglang:num_queue_reqs", ENGINE_WAITING, SUM, NULL, NULL},
+	{"SGLang", "sglang:num_running_reqs", ENGINE_RUNNING, RANKS, "priority", ""},
+	{"SGLang", "sglang:num_queue_reqs", ENGINE_WAITING, RANKS, "priority", ""},
 	{"SGLang", "sglang:token_usage", ENGINE_KV, MAXIMUM, NULL, NULL},
-	{"SGLang", "sglang:num_retracted_requests", ENGINE_PREEMPTED, SUM, NULL, NULL},
+	{"SGLang", "sglang:num_retracted_requests", ENGINE_PREEMPTED, RANKS, "priority", ""},
 	{"SGLang", "sglang:num_aborted_requests", ENGINE_FAILED, SUM, NULL, NULL},
 	{"TGI", "tgi_batch_current_size", ENGINE_RUNNING, SUM, NULL, NULL},
 	{"TGI", "tgi_queue_size", ENGINE_WAITING, SUM, NULL, NULL},
@@ -34,33 +40,58 @@ static const struct {
 	{"Triton", "nv_inference_pending_request_count", ENGINE_WAITING_ELSE, SUM, NULL, NULL},
 	{"Triton", "nv_trt_llm_kv_cache_block_metrics", ENGINE_KV, MAXIMUM, "kv_cache_block_type",
 	 "fraction"},
+	{"Triton", "nv_trt_llm_kv_cache_block_metrics", ENGINE_KV_USED, SUM, "kv_cache_block_type",
+	 "used"},
+	{"Triton", "nv_trt_llm_kv_cache_block_metrics", ENGINE_KV_ALL, SUM, "kv_cache_block_type",
+	 "max"},
 	{"Triton", "nv_inference_request_failure", ENGINE_FAILED, SUM, NULL, NULL},
 	{"TensorRT-LLM", "trtllm_num_requests_running", ENGINE_RUNNING, SUM, NULL, NULL},
 	{"TensorRT-LLM", "trtllm_num_requests_waiting", ENGINE_WAITING, SUM, NULL, NULL},
 	{"TensorRT-LLM", "trtllm_kv_cache_utilization", ENGINE_KV, MAXIMUM, NULL, NULL},
+	{"TensorRT-LLM", "trtllm_request_error", ENGINE_FAILED, SUM, NULL, NULL},
+	{"llama.cpp", "llamacpp:kv_cache_usage_ratio", ENGINE_KV, MAXIMUM, NULL, NULL},
 	{"llama.cpp", "llamacpp:requests_processing", ENGINE_RUNNING, SUM, NULL, NULL},
 	{"llama.cpp", "llamacpp:requests_deferred", ENGINE_WAITING, SUM, NULL, NULL},
 };
 
+/* _bucket follows. Of several names of one time the first that is there counts: they are of the
+ * same requests, with other buckets. */
 static const struct {
-	const char *name; /* _bucket follows */
+	const char *name;
 	enum engine_time time;
+	double unit; /* seconds */
 } times[] = {
-	{"vllm:time_to_first_token_seconds", ENGINE_FIRST_TOKEN},
-	{"vllm:inter_token_latency_seconds", ENGINE_PER_TOKEN},
-	{"vllm:time_per_output_token_seconds", ENGINE_PER_TOKEN},
-	{"vllm:request_queue_time_seconds", ENGINE_QUEUE},
-	{"vllm:request_prefill_time_seconds", ENGINE_PREFILL},
-	{"vllm:request_decode_time_seconds", ENGINE_DECODE},
-	{"sglang:time_to_first_token_seconds", ENGINE_FIRST_TOKEN},
-	{"sglang:inter_token_latency_seconds", ENGINE_PER_TOKEN},
-	{"sglang:time_per_output_token_seconds", ENGINE_PER_TOKEN},
-	{"sglang:queue_time_seconds", ENGINE_QUEUE},
-	{"tgi_request_queue_duration", ENGINE_QUEUE},
-	{"tgi_request_mean_time_per_token_duration", ENGINE_PER_TOKEN},
-	{"trtllm_time_to_first_token_seconds", ENGINE_FIRST_TOKEN},
-	{"trtllm_time_per_output_token_seconds", ENGINE_PER_TOKEN},
-	{"trtllm_request_queue_time_seconds", ENGINE_QUEUE},
+	{"vllm:time_to_first_token_seconds", ENGINE_FIRST_TOKEN, 1},
+	{"vllm:inter_token_latency_seconds", ENGINE_PER_TOKEN, 1},
+	{"vllm:time_per_output_token_seconds", ENGINE_PER_TOKEN, 1},
+	{"vllm:request_queue_time_seconds", ENGINE_QUEUE, 1},
+	{"vllm:request_prefill_time_seconds", ENGINE_PREFILL, 1},
+	{"vllm:request_decode_time_seconds", ENGINE_DECODE, 1},
+	{"sglang:time_to_first_token_seconds", ENGINE_FIRST_TOKEN, 1},
+	{"sglang:inter_token_latency_seconds", ENGINE_PER_TOKEN, 1},
+	{"sglang:time_per_output_token_seconds", ENGINE_PER_TOKEN, 1},
+	{"sglang:queue_time_seconds", ENGINE_QUEUE, 1},
+	{"tgi_request_queue_duration", ENGINE_QUEUE, 1},
+	{"tgi_request_mean_time_per_token_duration", ENGINE_PER_TOKEN, 1},
+	{"nv_inference_first_response_histogram_ms", ENGINE_FIRST_TOKEN, 1e-3},
+	{"trtllm_time_to_first_token_seconds", ENGINE_FIRST_TOKEN, 1},
+	{"trtllm_time_per_output_token_seconds", ENGINE_PER_TOKEN, 1},
+	{"trtllm_request_queue_time_seconds", ENGINE_QUEUE, 1},
+	{"trtllm_request_prefill_time_seconds", ENGINE_PREFILL, 1},
+	{"trtllm_request_decode_time_seconds", ENGINE_DECODE, 1},
+};
+
+/* What one group of ranks says. */
+struct group {
+	size_t name;
+	uint64_t who;
+	double v;
+};
+
+struct parse {
+	struct engine_page *page;
+	struct group groups[GROUPS_MAX];
+	size_t n_groups;
 };
 
 /* `_total` may follow: what is a counter in the newer format ends in it. */
@@ -76,22 +107,62 @@ static bool is_name(const struct prometheus_sample *s, const char *name)
 
 static bool has_label(const struct prometheus_sample *s, const char *label, const char *is)
 {
-	char value[64];
+	char value[64] = "";
 
-	return !label || (prometheus_label(s, label, value, sizeof(value)) && str_eq(value, is));
+	/* "": a label that is empty, or not there. */
+	return !label ||
+	       (prometheus_label(s, label, value, sizeof(value)) ? str_eq(value, is) : !*is);
 }
 
-static void add_value(struct engine_page *p, size_t i, double v)
+/* FNV-1a over the labels that tell groups of ranks apart. */
+static uint64_t group_of(const struct prometheus_sample *s)
 {
-	double *at = &p->values[names[i].value];
+	static const char *const labels[] = {"dp_rank", "model_name", "engine_type"};
+	uint64_t hash = 14695981039346656037u;
 
-	if (!isfinite(v) || v < 0)
+	for (size_t i = 0; i < ARRAY_SIZE(labels); i++) {
+		char value[256] = "";
+
+		prometheus_label(s, labels[i], value, sizeof(value));
+		for (const char *c = value;; c++) {
+			hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+			if (!*c)
+				break;
+		}
+	}
+	return hash;
+}
+
+/* What the sample adds to the sum over the groups: the excess over what another rank has said. */
+static double excess(struct parse *p, size_t name, const struct prometheus_sample *s)
+{
+	struct group g = {.name = name, .who = group_of(s), .v = s->v};
+
+	for (size_t i = 0; i < p->n_groups; i++) {
+		struct group *at = &p->groups[i];
+		double before = at->v;
+
+		if (at->name != name || at->who != g.who)
+			continue;
+		at->v = fmax(before, s->v);
+		return at->v - before;
+	}
+	if (p->n_groups < GROUPS_MAX)
+		p->groups[p->n_groups++] = g;
+	return s->v;
+}
+
+static void add_value(struct parse *p, size_t i, const struct prometheus_sample *s)
+{
+	double *at = &p->page->values[names[i].value];
+
+	if (!isfinite(s->v) || s->v < 0)
 		return;
-	p->engine = names[i].engine;
-	if (isnan(*at))
-		*at = v;
+	p->page->engine = names[i].engine;
+	if (names[i].combine == MAXIMUM)
+		*at = fmax(*at, s->v);
 	else
-		*at = names[i].combine == SUM ? *at + v : fmax(*at, v);
+		*at = (isnan(*at) ? 0 : *at) + (names[i].combine == RANKS ? excess(p, i, s) : s->v);
 }
 
 /* Kept by bound, in order. Label sets are added up. */
@@ -116,6 +187,16 @@ static void add_bucket(struct engine_histogram *h, double bound, double count)
 	h->n++;
 }
 
+static void take_time(struct engine_histogram *h, size_t from, double bound, double count)
+{
+	if (h->n && from > h->from)
+		return;
+	if (from < h->from)
+		h->n = 0;
+	h->from = from;
+	add_bucket(h, bound * times[from].unit, count);
+}
+
 static void take_bucket(struct engine_page *p, const struct prometheus_sample *s)
 {
 	static const char suffix[] = "_bucket";
@@ -129,31 +210,35 @@ static void take_bucket(struct engine_page *p, const struct prometheus_sample *s
 	for (size_t i = 0; i < ARRAY_SIZE(times); i++)
 		if (prometheus_is_name(&base, times[i].name) &&
 		    prometheus_label(s, "le", bound, sizeof(bound)))
-			add_bucket(&p->times[times[i].time], strtod(bound, NULL), s->v);
+			take_time(&p->times[times[i].time], i, strtod(bound, NULL), s->v);
 }
 
 static void take_sample(void *ctx, const struct prometheus_sample *s)
 {
-	struct engine_page *p = ctx;
+	struct parse *p = ctx;
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (is_name(s, names[i].name) && has_label(s, names[i].label, names[i].is))
-			add_value(p, i, s->v);
-	take_bucket(p, s);
+			add_value(p, i, s);
+	take_bucket(p->page, s);
 }
 
 int engine_parse(const char *text, size_t n, struct engine_page *ret)
 {
+	struct parse p = {.page = ret};
+	double *v = ret->values;
 	int bad;
 
 	*ret = (struct engine_page){0};
 	for (size_t i = 0; i < ENGINE_VALUES; i++)
 		ret->values[i] = NAN;
-	bad = prometheus_parse(text, n, take_sample, ret);
-	if (isnan(ret->values[ENGINE_RUNNING]))
-		ret->values[ENGINE_RUNNING] = ret->values[ENGINE_RUNNING_ELSE];
-	if (isnan(ret->values[ENGINE_WAITING]))
-		ret->values[ENGINE_WAITING] = ret->values[ENGINE_WAITING_ELSE];
+	bad = prometheus_parse(text, n, take_sample, &p);
+	if (isnan(v[ENGINE_RUNNING]))
+		v[ENGINE_RUNNING] = v[ENGINE_RUNNING_ELSE];
+	if (isnan(v[ENGINE_WAITING]))
+		v[ENGINE_WAITING] = v[ENGINE_WAITING_ELSE];
+	if (isnan(v[ENGINE_KV]) && v[ENGINE_KV_ALL] > 0)
+		v[ENGINE_KV] = v[ENGINE_KV_USED] / v[ENGINE_KV_ALL];
 	ret->bad_lines = MAX(bad, 0);
 	return bad < 0 ? bad : 0;
 }

@@ -161,9 +161,6 @@ void gpu_rows(const struct interval *i, struct use_report *r)
 		nvlink_row(i, now, before, r);
 		power_row(i, now, r);
 	}
-	/* Only who traces ioctls knows: too much for a first look. */
-	row = row_add(r, "gpu", "GPU driver", "");
-	row_lacks(r, row, "gpu_calls_p99_ms", "only a trace of its ioctls tells");
 	if (i->config->n_pids && i->config->in_pid_namespace)
 		report_note(r,
 			    "NVML tells pids of the host, and this is a pid namespace: which GPU "

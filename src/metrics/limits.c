@@ -25,6 +25,7 @@ void limits_rows(const struct interval *i, struct use_report *r)
 
 	row_put_or(r, row, "files_percent", percent_of(l->files, l->files_max),
 		   "no /proc/sys/fs/file-nr");
+	put_refusals(i, r, row, "files_refused", refusals_of(i, 0).enfile);
 	row = row_add(r, "host", "threads", "");
 	v = row_put_or(r, row, "threads_percent",
 		       percent_of(l->threads, fmin(l->threads_max, l->pid_max)),
@@ -32,4 +33,5 @@ void limits_rows(const struct interval *i, struct use_report *r)
 	if (v && !isnan(v->v))
 		v->text = report_text(r, "%.0f of %.0f", l->threads,
 				      fmin(l->threads_max, l->pid_max));
+	put_refusals(i, r, row, "threads_refused", refusals_of(i, 0).eagain);
 }

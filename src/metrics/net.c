@@ -3,6 +3,8 @@
  * net/core/net-procfs.c (softnet_stat). */
 #include "readings.h"
 
+#include <sys/stat.h>
+
 enum { DEVICES_MAX = 4096, TEXT_MAX = 8 << 20, SEGMENTS_JUDGED = 100 };
 
 /* bytes packets errs drop fifo frame compressed multicast, then the same for what is sent. */
@@ -112,16 +114,16 @@ static void read_softnet(const char *root, struct net_reading *n)
 
 void net_read(const char *root, pid_t pid, struct net_reading *n)
 {
-	char who[16] = "self", ours[64], theirs[64], path[PATH_SIZE];
-	ssize_t a, b;
+	char who[16] = "self", path[PATH_SIZE];
+	struct stat ours, theirs;
 	bool own = true;
 
 	if (pid) {
 		snprintf(who, sizeof(who), "%d", (int)pid);
 		snprintf(path, sizeof(path), "%s/proc/%s/ns/net", root, who);
-		a = readlink("/proc/self/ns/net", ours, sizeof(ours));
-		b = readlink(path, theirs, sizeof(theirs));
-		own = a > 0 && a == b && memcmp(ours, theirs, (size_t)a) == 0;
+		own = !stat("/proc/self/ns/net", &ours) && !stat(path, &theirs) &&
+		      ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+		n->namespace = own ? 0 : stat(path, &theirs) ? 1 : theirs.st_ino;
 	}
 	read_devices(root, who, own, n);
 	read_tcp(root, who, n);
@@ -134,6 +136,8 @@ void net_release(struct net_reading *n)
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
+
+static const char other_network[] = "another network than before: the next report has it";
 
 static const struct net_device *find_device(const struct net_reading *n, const char *name,
 					    size_t hint)
@@ -190,10 +194,12 @@ static void tcp_row(const struct interval *i, const char *scope, struct use_repo
 void net_rows(const struct interval *i, struct use_report *r)
 {
 	const char *scope = i->config->n_pids ? "process" : "host";
+	/* The first process of a cgroup may be another one now, with another network. */
+	bool same = i->now->net.namespace == i->before->net.namespace;
 	struct use_row *row;
 	size_t rows = 0;
 
-	for (size_t k = 0; k < i->now->net.devices.n; k++) {
+	for (size_t k = 0; same && k < i->now->net.devices.n; k++) {
 		const struct net_device *now = &i->now->net.devices.v[k];
 		const struct net_device *before = find_device(&i->before->net, now->name, k);
 
@@ -204,7 +210,9 @@ void net_rows(const struct interval *i, struct use_report *r)
 	}
 	if (!rows)
 		row_lacks(r, row_add(r, scope, "network", ""), "net_bytes_per_second",
-			  i->now->net.readable ? "no device has been used" : "no /proc/net/dev");
+			  !same                  ? other_network
+			  : i->now->net.readable ? "no device has been used"
+						 : "no /proc/net/dev");
 	row = row_add(r, "host", "packet queues", "");
 	row_put_or(r, row, "softnet_drops_per_second",
 		   rate_of(i->now->net.softnet_drops, i->before->net.softnet_drops, i->seconds),
@@ -213,5 +221,9 @@ void net_rows(const struct interval *i, struct use_report *r)
 		   rate_of(i->now->net.softnet_squeezes, i->before->net.softnet_squeezes,
 			   i->seconds),
 		   "no /proc/net/softnet_stat");
-	tcp_row(i, scope, r);
+	if (same)
+		tcp_row(i, scope, r);
+	else
+		row_lacks(r, row_add(r, scope, "TCP", ""), "listen_overflows_per_second",
+			  other_network);
 }

@@ -108,6 +108,8 @@ void process_release(struct process_reading *p)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+static const char came_since[] = "it came during this time: the next report has it";
+
 static const char *size_text(struct use_report *r, double bytes)
 {
 	return report_text(r, bytes < 1 << 30 ? "%.0f MiB" : "%.1f GiB",
@@ -126,13 +128,14 @@ static void memory_row(const struct interval *i, const struct process *now,
 	v = row_put_or(r, row, "process_swap_bytes", now->swapped, "not readable for this user");
 	if (v && now->swapped > 0)
 		v->text = report_text(r, "%s in swap", size_text(r, now->swapped));
-	row_put(r, row, "major_faults_per_second",
-		rate_of(now->major_faults, before->major_faults, i->seconds));
+	row_put_or(r, row, "major_faults_per_second",
+		   rate_of(now->major_faults, before->major_faults, i->seconds), came_since);
 	if (now->locked_limit > 0)
 		row_put(r, row, "locked_percent", percent_of(now->locked, now->locked_limit));
 }
 
-static void fd_row(const struct process *now, const char *name, struct use_report *r)
+static void fd_row(const struct interval *i, const struct process *now, const char *name,
+		   struct use_report *r)
 {
 	struct use_row *row = row_add(r, "process", "fds", name);
 	struct use_value *v;
@@ -142,11 +145,11 @@ static void fd_row(const struct process *now, const char *name, struct use_repor
 				       : "no limit");
 	if (v && !isnan(v->v))
 		v->text = report_text(r, "%.0f of %.0f", now->fds, now->fds_limit);
-	row_lacks(r, row, "fds_refused",
-		  "the kernel does not count them: inspect trace -Z shows failed calls");
+	put_refusals(i, r, row, "fds_refused", refusals_of(i, now->pid).emfile);
 }
 
-static void thread_row(const struct process *now, const char *name, struct use_report *r)
+static void thread_row(const struct interval *i, const struct process *now, const char *name,
+		       struct use_report *r)
 {
 	struct use_row *row = row_add(r, "process", "process threads", name);
 	struct use_value *v;
@@ -155,6 +158,7 @@ static void thread_row(const struct process *now, const char *name, struct use_r
 		       percent_of(now->threads, now->threads_limit), "no limit (root has none)");
 	if (v && !isnan(v->v))
 		v->text = report_text(r, "%.0f of %.0f", now->threads, now->threads_limit);
+	put_refusals(i, r, row, "threads_refused", refusals_of(i, now->pid).eagain);
 }
 
 static void io_row(const struct interval *i, const struct process *now,
@@ -165,13 +169,15 @@ static void io_row(const struct interval *i, const struct process *now,
 	struct use_value *v;
 
 	v = row_put_or(r, row, "process_disk_bytes_per_second", bytes,
-		       "not readable for this user: its owner or root may");
+		       isnan(now->disk_bytes) ? "not readable for this user: its owner or root may"
+					      : came_since);
 	if (v && !isnan(bytes))
 		v->text = report_text(r, "%.1f MB/s", bytes / 1e6);
 	/* Without delay accounting (kernel.task_delayacct) it stays 0. */
 	if (now->io_delay_ns > 0)
-		row_put(r, row, "io_delay_percent",
-			rate_of(now->io_delay_ns, before->io_delay_ns, i->seconds) / 1e7);
+		row_put_or(r, row, "io_delay_percent",
+			   rate_of(now->io_delay_ns, before->io_delay_ns, i->seconds) / 1e7,
+			   came_since);
 	else
 		row_lacks(r, row, "io_delay_percent",
 			  "none yet, or delay accounting is off (kernel.task_delayacct)");
@@ -187,7 +193,12 @@ static const struct process *find_process(const struct process_reading *p, pid_t
 
 void process_rows(const struct interval *i, struct use_report *r)
 {
-	if (i->config->n_pids > i->now->process.v.n)
+	static const struct process unknown = {
+		.major_faults = NAN, .disk_bytes = NAN, .io_delay_ns = NAN};
+
+	if (i->config->cgroup && !i->config->n_pids)
+		report_note(r, "no process is in the cgroup %s, or below it", i->config->cgroup);
+	if (!i->config->list_pids && i->config->n_pids > i->now->process.v.n)
 		report_note(r, "%zu of the target's %zu processes have ended",
 			    i->config->n_pids - i->now->process.v.n, i->config->n_pids);
 	for (size_t k = 0; k < i->now->process.v.n; k++) {
@@ -196,10 +207,10 @@ void process_rows(const struct interval *i, struct use_report *r)
 		const char *name = report_text(r, "%s/%d", now->comm, (int)now->pid);
 
 		if (!before)
-			before = now;
+			before = &unknown;
 		memory_row(i, now, before, name, r);
-		fd_row(now, name, r);
-		thread_row(now, name, r);
+		fd_row(i, now, name, r);
+		thread_row(i, now, name, r);
 		io_row(i, now, before, name, r);
 	}
 }

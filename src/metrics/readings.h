@@ -70,6 +70,12 @@ struct runnable { /* sampled */
 };
 void runnable_sample(const char *root, struct runnable *r);
 
+/* Whether processes or a cgroup are looked at, not the host. A cgroup may have no process. */
+static inline bool has_target(const struct use_config *c)
+{
+	return c->n_pids || c->cgroup;
+}
+
 struct interval; /* two readings: below */
 void cpu_rows(const struct interval *i, struct use_report *r);
 
@@ -148,6 +154,7 @@ struct net_reading {
 	ARRAY(struct net_device) devices;
 	double tcp[TCP_COUNTERS];
 	double softnet_drops, softnet_squeezes;
+	ino_t namespace; /* 0: our own */
 	bool readable;
 };
 /* pid 0: our own network namespace. */
@@ -195,8 +202,8 @@ struct cgroup_mounts {
 struct cgroup_list {
 	struct cgroup_mounts mounts;
 	ARRAY(char *) names; /* those to read */
-	bool whole_tree;
-	bool cut; /* there are more groups than are read */
+	char own[256];       /* the one that was asked for: shown without a limit too */
+	bool cut;            /* there are more groups than are read */
 };
 /* The groups of the pids and those above them; of the path; or with neither all with a limit. */
 int cgroup_list_find(const char *root, const struct use_config *c, struct cgroup_list *ret);
@@ -243,6 +250,9 @@ void gpu_reading_free(struct gpu_reading *g);
 void gpu_read(struct nvml *n, const pid_t *pids, size_t n_pids, struct gpu_reading *ret);
 void gpu_rows(const struct interval *i, struct use_report *r);
 
+/* NVIDIA's, or that of the devices that were named (gpu_driver.c). */
+void gpu_driver_row(const struct interval *i, struct use_report *r);
+
 enum { DRM_ENGINES_MAX = 16 };
 struct drm_client {
 	uint32_t id;
@@ -269,6 +279,8 @@ void drm_rows(const struct interval *i, struct use_report *r);
 
 struct engine_session;
 struct engine_reading;
+/* Requests that are in the batch now; NAN: no engine that tells it. */
+double engine_running(const struct engine_reading *e);
 struct engine_session *engine_open(const struct use_config *c);
 void engine_close(struct engine_session *e);
 struct engine_reading *engine_reading_new(void);
@@ -276,12 +288,18 @@ void engine_reading_free(struct engine_reading *e);
 void engine_read(struct engine_session *e, struct engine_reading *ret);
 void engine_rows(const struct interval *i, struct use_report *r);
 
+/* What was refused to a process in this time, or (pid 0) to all together (task_refusals.c). */
+struct task_refusals refusals_of(const struct interval *i, pid_t pid);
+/* A count of them, or why there is none. */
+void put_refusals(const struct interval *i, struct use_report *r, struct use_row *row,
+		  const char *key, uint64_t count);
+
 /* --- all of it -------------------------------------------------------------------------------- */
 
 /* Apart from the rest: where a walk takes long, it is made less often. */
 struct task_reading {
 	struct task_table table;
-	uint64_t clock_ns;
+	uint64_t clock_ns, boot_ns; /* monotonic; since the boot */
 	int err;
 };
 
@@ -297,6 +315,8 @@ struct reading {
 	struct cgroup_reading cgroup;
 	struct process_reading process;
 	struct gpu_reading *gpu;
+	struct driver_calls driver;
+	bool has_driver;
 	struct drm_reading drm;
 	struct engine_reading *engine;
 };
@@ -311,7 +331,7 @@ struct interval {
 	const char *no_gpu; /* why there is no NVML; NULL there is */
 	const struct engine_session *engine;
 	const struct nvml *nvml;
-	bool cgroups_cut;
+	const struct cgroup_list *cgroups;
 };
 
 #endif

@@ -7,6 +7,7 @@
 #include "readings.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inspect/clock.h>
 #include <limits.h>
 
@@ -22,26 +23,54 @@ static unsigned number_of(const char *name)
 	return v && !*end && v <= INT_MAX ? (unsigned)v : 0;
 }
 
-/* What stat says of a thread, or (tid 0) of a process with all its threads. */
-static bool read_task(const char *root, unsigned pid, unsigned tid, struct task_times *ret)
+/* A file below /proc, which is made as it is read: at once. False: it is gone. */
+static bool read_file(int proc_fd, const char *name, char *buf, size_t size)
 {
-	CLEANUP(strbuf_release) struct strbuf text = {0};
-	double tick_ns = 1e9 / (double)MAX(sysconf(_SC_CLK_TCK), 1L);
-	const char *open_paren, *close_paren;
-	bool found = tid ? root_read(root, &text, TEXT_MAX, "/proc/%u/task/%u/stat", pid, tid)
-			 : root_read(root, &text, TEXT_MAX, "/proc/%u/stat", pid);
+	int fd = openat(proc_fd, name, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, buf, size - 1) : -1;
 
-	open_paren = strchr(strbuf_str(&text), '(');
-	close_paren = strrchr(strbuf_str(&text), ')');
-	if (!found || !open_paren || !close_paren || close_paren < open_paren)
+	closep(&fd);
+	buf[MAX(n, 0)] = '\0';
+	return n > 0;
+}
+
+/* Fields FIRST to LAST (0 the one behind the name) of whole numbers. */
+static void take_numbers(const char *at, unsigned first, unsigned last, uint64_t *ret)
+{
+	for (unsigned i = 0; i <= last; i++) {
+		at += strspn(at, " ");
+		if (i >= first)
+			ret[i - first] = strtoull(at, NULL, 10);
+		at += strcspn(at, " ");
+	}
+}
+
+/* What stat says of a thread, or (tid 0) of a process with all its threads. Thousands of them are
+ * read: no memory is taken, and nothing is converted twice. */
+static bool read_task(int proc_fd, unsigned pid, unsigned tid, struct task_times *ret)
+{
+	enum { USER_TIME = 11, SYSTEM_TIME = 12, START = 19 };
+	uint64_t tick_ns = 1000000000u / (uint64_t)MAX(sysconf(_SC_CLK_TCK), 1L);
+	uint64_t v[START - USER_TIME + 1];
+	const char *open_paren, *close_paren;
+	char path[64], text[TEXT_MAX];
+
+	if (tid)
+		snprintf(path, sizeof(path), "%u/task/%u/stat", pid, tid);
+	else
+		snprintf(path, sizeof(path), "%u/stat", pid);
+	if (!read_file(proc_fd, path, text, sizeof(text)))
 		return false;
+	open_paren = strchr(text, '(');
+	close_paren = strrchr(text, ')');
+	if (!open_paren || !close_paren || close_paren < open_paren)
+		return false;
+	take_numbers(close_paren + 1, USER_TIME, START, v);
 	*ret = (struct task_times){
 		.pid = pid,
 		.tid = tid ? tid : pid,
-		.run_ns = (uint64_t)((line_number(close_paren + 1, 11) +
-				      line_number(close_paren + 1, 12)) *
-				     tick_ns),
-		.start = (uint64_t)line_number(close_paren + 1, 19),
+		.run_ns = (v[0] + v[SYSTEM_TIME - USER_TIME]) * tick_ns,
+		.start = v[START - USER_TIME] * tick_ns,
 	};
 	snprintf(ret->comm, sizeof(ret->comm), "%.*s", (int)(close_paren - open_paren - 1),
 		 open_paren + 1);
@@ -49,54 +78,57 @@ static bool read_task(const char *root, unsigned pid, unsigned tid, struct task_
 }
 
 /* Run time in nanoseconds, and the delay. */
-static void read_schedstat(const char *root, struct task_times *t)
+static void read_schedstat(int proc_fd, struct task_times *t)
 {
-	CLEANUP(strbuf_release) struct strbuf text = {0};
-	double run, delay;
+	char path[64], text[128];
+	uint64_t v[2] = {0};
 
-	root_read(root, &text, TEXT_MAX, "/proc/%u/task/%u/schedstat", t->pid, t->tid);
-	run = line_number(strbuf_str(&text), 0);
-	delay = line_number(strbuf_str(&text), 1);
-	if (isnan(run) || isnan(delay) || (run <= 0 && delay <= 0))
+	snprintf(path, sizeof(path), "%u/task/%u/schedstat", t->pid, t->tid);
+	if (read_file(proc_fd, path, text, sizeof(text)))
+		take_numbers(text, 0, 1, v);
+	if (!v[0] && !v[1])
 		return; /* a kernel without them */
-	t->run_ns = (uint64_t)run;
-	t->delay_ns = (uint64_t)delay;
+	t->run_ns = v[0];
+	t->delay_ns = v[1];
 }
 
-static int add_threads(const char *root, unsigned pid, struct task_table *ret)
+static int add_threads(int proc_fd, unsigned pid, struct task_table *ret)
 {
-	char path[PATH_SIZE];
+	char path[64];
+	int fd, err = 0;
 	DIR *dir;
-	int err = 0;
 
-	snprintf(path, sizeof(path), "%s/proc/%u/task", root, pid);
-	dir = opendir(path);
-	if (!dir)
+	snprintf(path, sizeof(path), "%u/task", pid);
+	fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = fd >= 0 ? fdopendir(fd) : NULL;
+	if (!dir) {
+		closep(&fd);
 		return 0;
+	}
 	for (struct dirent *e; !err && ret->tasks.n < THREADS_MAX && (e = readdir(dir));) {
 		unsigned tid = number_of(e->d_name);
 		struct task_times t;
 
-		if (!tid || !read_task(root, pid, tid, &t))
+		if (!tid || !read_task(proc_fd, pid, tid, &t))
 			continue;
-		read_schedstat(root, &t);
+		read_schedstat(proc_fd, &t);
 		err = array_push(&ret->tasks, t);
 	}
 	closedir(dir);
 	return err;
 }
 
-static int add_processes(const char *root, struct task_table *ret)
+static int add_processes(int proc_fd, struct task_table *ret)
 {
 	uint64_t begin_ns = clock_own_cpu_ns();
-	char path[PATH_SIZE];
-	DIR *dir;
-	int err = 0;
+	int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
-	snprintf(path, sizeof(path), "%s/proc", root);
-	dir = opendir(path);
-	if (!dir)
-		return -errno;
+	if (!dir) {
+		err = -errno;
+		closep(&fd);
+		return err;
+	}
 	ret->leaders_only = true;
 	for (struct dirent *e; !err && (e = readdir(dir));) {
 		unsigned pid = number_of(e->d_name);
@@ -106,7 +138,7 @@ static int add_processes(const char *root, struct task_table *ret)
 			continue;
 		if (clock_own_cpu_ns() - begin_ns > WALK_NS_MAX)
 			ret->left_out++;
-		else if (read_task(root, pid, 0, &t))
+		else if (read_task(proc_fd, pid, 0, &t))
 			err = array_push(&ret->tasks, t);
 	}
 	closedir(dir);
@@ -115,15 +147,22 @@ static int add_processes(const char *root, struct task_table *ret)
 
 int task_walk(const char *root, const pid_t *pids, size_t n, struct task_table *ret)
 {
+	CLEANUP(closep) int proc_fd = -1;
+	char path[PATH_SIZE];
 	int err = 0;
 
+	snprintf(path, sizeof(path), "%s/proc", root);
+	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (proc_fd < 0)
+		return -errno;
 	ret->source = "/proc/PID/task/TID/schedstat";
+	ret->targets_only = n != 0;
 	if (!n) {
 		ret->source = "/proc/PID/stat";
-		err = add_processes(root, ret);
+		err = add_processes(proc_fd, ret);
 	}
 	for (size_t i = 0; i < n && !err; i++)
-		err = add_threads(root, (unsigned)pids[i], ret);
+		err = add_threads(proc_fd, (unsigned)pids[i], ret);
 	task_table_sort(ret);
 	return err;
 }

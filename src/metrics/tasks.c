@@ -19,7 +19,9 @@ static struct change change_of(const struct interval *i, const struct task_times
 
 	/* One that has begun since has all of it from this time; one that was merely not read
 	 * before does not. */
-	if (!before && (i->tasks_now->table.left_out || i->tasks_before->table.left_out))
+	if (!before &&
+	    (i->tasks_now->table.left_out || i->tasks_before->table.left_out ||
+	     (i->tasks_now->table.targets_only && now->start < i->tasks_before->boot_ns)))
 		return (struct change){0};
 	return (struct change){
 		.run = now->run_ns > run ? (double)(now->run_ns - run) / wall_ns : 0,
@@ -32,7 +34,7 @@ static bool is_target(const struct use_config *c, uint32_t pid)
 	for (size_t i = 0; i < c->n_pids; i++)
 		if ((uint32_t)c->pids[i] == pid)
 			return true;
-	return !c->n_pids && !c->cgroup;
+	return !has_target(c);
 }
 
 /* Without threads of other processes a process of several threads has only their sum. */
@@ -63,9 +65,41 @@ static const struct task_times *find_hottest(const struct interval *i, struct ch
 	return hottest;
 }
 
+/* The thread that waits most for a CPU: another one than the hottest. Of a target its processes
+ * say it. */
+static void run_queue_row(const struct interval *i, struct use_report *r)
+{
+	const struct task_times *worst = NULL;
+	struct use_row *row;
+	struct use_value *v;
+	double most = 0;
+
+	if (has_target(i->config))
+		return;
+	if (i->tasks_now->table.leaders_only) {
+		row = row_add(r, "host", "run queue", "");
+		row_lacks(r, row, "thread_run_delay_percent", "-p PID reads it, or BPF");
+		return;
+	}
+	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
+		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
+		double delay = change_of(i, t).delay;
+
+		if (delay <= most)
+			continue;
+		most = delay;
+		worst = t;
+	}
+	row = row_add(r, "host", "run queue",
+		      worst ? report_text(r, "%s/%u", worst->comm, worst->tid) : "");
+	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * most, 100));
+	if (v)
+		v->source = i->tasks_now->table.source;
+}
+
 static void hottest_row(const struct interval *i, struct use_report *r)
 {
-	const char *scope = i->config->n_pids ? "process" : "host";
+	const char *scope = has_target(i->config) ? "process" : "host";
 	struct change c;
 	const struct task_times *t = find_hottest(i, &c);
 	struct use_row *row;
@@ -73,7 +107,10 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 
 	if (!t) {
 		row = row_add(r, scope, "hottest thread", "");
-		row_lacks(r, row, "thread_busy_percent", "no thread is readable for this user");
+		row_lacks(r, row, "thread_busy_percent",
+			  i->config->cgroup && !i->config->n_pids
+				  ? "no process is in the cgroup"
+				  : "no thread is readable for this user");
 		return;
 	}
 	row = row_add(r, scope, "hottest thread", report_text(r, "%s/%u", t->comm, t->tid));
@@ -88,10 +125,6 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 	v = row_put(r, row, "thread_busy_percent", fmin(100 * c.run, 100));
 	if (v)
 		v->source = i->tasks_now->table.source;
-	if (i->tasks_now->table.leaders_only)
-		row_lacks(r, row, "thread_run_delay_percent", "-p PID reads it, or BPF");
-	else
-		row_put(r, row, "thread_run_delay_percent", 100 * c.delay);
 }
 
 /* --- a process -------------------------------------------------------------------------------- */
@@ -147,7 +180,7 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 	v = row_put(r, row, "process_cpus", run);
 	if (v)
 		v->text = "";
-	v = row_put(r, row, "process_run_delay_percent", 100 * delay);
+	v = row_put(r, row, "process_run_delay_percent", fmin(100 * delay, 100));
 	if (v)
 		v->source = i->tasks_now->table.source;
 }
@@ -155,28 +188,40 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 /* --- descriptors ------------------------------------------------------------------------------ */
 
 /* The table is a power of two that holds the highest descriptor: whose table is far below the limit
- * has no need to be counted. */
+ * has no need to be counted. Whom a descriptor was refused has a row in any case. */
 static void fd_rows(const struct interval *i, struct use_report *r)
 {
+	uint64_t shown = 0, all;
 	size_t rows = 0;
 
 	for (size_t k = 0; k < i->tasks_now->table.tasks.n && rows < FD_ROWS_MAX; k++) {
 		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
+		uint64_t refused = 0;
 		struct use_row *row;
 		struct use_value *v;
 		double fds;
 
-		if (t->pid != t->tid || !t->fd_limit || t->fd_table < t->fd_limit / 2)
+		if (t->pid != t->tid || !t->fd_limit)
+			continue;
+		if (i->tasks_now->table.refusals.n)
+			refused = refusals_of(i, (pid_t)t->pid).emfile;
+		if (t->fd_table < t->fd_limit / 2 && !refused)
 			continue;
 		fds = process_fds(i->config->root, (pid_t)t->pid);
-		if (isnan(fds) || fds < t->fd_limit * 0.5)
+		if ((isnan(fds) || fds < t->fd_limit * 0.5) && !refused)
 			continue;
 		row = row_add(r, "process", "fds", report_text(r, "%s/%u", t->comm, t->pid));
 		v = row_put(r, row, "fds_percent", percent_of(fds, t->fd_limit));
-		if (v)
+		if (v && !isnan(fds))
 			v->text = report_text(r, "%.0f of %u", fds, t->fd_limit);
+		put_refusals(i, r, row, "fds_refused", refused);
+		shown += refused;
 		rows++;
 	}
+	all = refusals_of(i, 0).emfile;
+	if (all > shown)
+		put_refusals(i, r, row_add(r, "process", "fds", "of ended processes"),
+			     "fds_refused", all - shown);
 }
 
 /* --- locks ------------------------------------------------------------------------------------ */
@@ -204,7 +249,7 @@ static const char *comm_of(const struct interval *i, uint32_t pid)
 
 static void lock_rows(const struct interval *i, struct use_report *r)
 {
-	const char *scope = i->config->n_pids ? "process" : "host";
+	const char *scope = has_target(i->config) ? "process" : "host";
 	const struct lock_wait *worst = NULL;
 	double most = 0;
 	struct use_row *row;
@@ -258,9 +303,10 @@ void task_rows(const struct interval *i, struct use_report *r)
 			    i->tasks_now->table.left_out,
 			    i->tasks_now->table.left_out + i->tasks_now->table.tasks.n);
 	hottest_row(i, r);
+	run_queue_row(i, r);
 	lock_rows(i, r);
 	for (size_t k = 0; k < i->now->process.v.n; k++)
 		process_cpu_row(i, &i->now->process.v.v[k], r);
-	if (!i->config->n_pids)
+	if (!has_target(i->config))
 		fd_rows(i, r);
 }

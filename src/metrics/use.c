@@ -3,6 +3,7 @@
 #include "readings.h"
 
 #include <inspect/clock.h>
+#include <time.h>
 
 enum {
 	LIST_AGE_READINGS = 10, /* groups come and go: looked for again after so many */
@@ -16,6 +17,8 @@ struct use {
 	struct task_reading tasks[2];
 	unsigned n_tasks;
 	uint64_t tasks_cost_ns; /* CPU time of the last one */
+	uint64_t tasks_wall_ns; /* how long it took */
+	bool tasks_read;        /* in this window */
 	struct runnable runnable;
 	struct cgroup_list cgroups;
 	unsigned cgroups_age;
@@ -72,10 +75,14 @@ int use_new(const struct use_config *c, struct use **ret)
 			return -ENOMEM;
 		}
 	}
+	if (c->list_pids && c->list_pids(c->list_ctx, &u->config.pids, &u->config.n_pids)) {
+		use_free(u);
+		return -ENOMEM;
+	}
 	if (c->gpus)
 		u->nvml = nvml_open(&u->no_gpu);
 	if (c->engine || c->find_engine)
-		u->engine = engine_open(c);
+		u->engine = engine_open(&u->config);
 	*ret = u;
 	return 0;
 }
@@ -90,6 +97,14 @@ static int find_cgroups(struct use *u)
 	return cgroup_list_find(u->config.root, &u->config, &u->cgroups);
 }
 
+static uint64_t boot_ns(void)
+{
+	struct timespec t = {0};
+
+	clock_gettime(CLOCK_BOOTTIME, &t);
+	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
+}
+
 static int fill_tasks(const struct use_config *c, struct task_table *t)
 {
 	int err = c->tasks ? c->tasks(c->tasks_ctx, t) : -ENOSYS;
@@ -99,8 +114,8 @@ static int fill_tasks(const struct use_config *c, struct task_table *t)
 		return 0;
 	}
 	task_table_release(t);
-	*t = (struct task_table){.no_locks = c->tasks_reason};
-	return task_walk(c->root, c->pids, c->n_pids, t);
+	*t = (struct task_table){.no_locks = c->tasks_reason, .no_refusals = c->tasks_reason};
+	return c->cgroup && !c->n_pids ? 0 : task_walk(c->root, c->pids, c->n_pids, t);
 }
 
 /* Not again before it costs less than a share of a CPU; the first two are needed. */
@@ -111,6 +126,13 @@ static bool is_tasks_turn(const struct use *u, uint64_t now_ns)
 	return u->n_tasks < 2 || u->tasks_cost_ns * TASKS_COST_SHARE < now_ns - last_ns;
 }
 
+/* A walk through /proc takes long where there are thousands of processes: it is made within the
+ * window, at its begin the first time, then so that it ends with it. */
+static bool walks(const struct use *u)
+{
+	return !u->config.tasks && !u->config.root[0];
+}
+
 static void read_tasks(struct use *u, uint64_t now_ns)
 {
 	struct task_reading *t = &u->tasks[u->n_tasks % 2];
@@ -119,9 +141,10 @@ static void read_tasks(struct use *u, uint64_t now_ns)
 	if (!is_tasks_turn(u, now_ns))
 		return;
 	task_table_release(&t->table);
-	*t = (struct task_reading){.clock_ns = now_ns};
+	*t = (struct task_reading){.clock_ns = now_ns, .boot_ns = boot_ns()};
 	t->err = fill_tasks(&u->config, &t->table);
 	u->tasks_cost_ns = clock_own_cpu_ns() - begin_ns;
+	u->tasks_wall_ns = clock_now_ns() - now_ns;
 	u->n_tasks++;
 }
 
@@ -129,11 +152,15 @@ int use_read(struct use *u)
 {
 	const struct use_config *c = &u->config;
 	struct reading *r = &u->readings[u->n % 2];
-	pid_t pid = c->n_pids ? c->pids[0] : 0;
-	int err;
+	int err = 0;
+	pid_t pid;
 
 	reading_clear(r);
-	err = find_cgroups(u);
+	if (c->list_pids)
+		err = c->list_pids(c->list_ctx, &u->config.pids, &u->config.n_pids);
+	pid = c->n_pids ? c->pids[0] : 0;
+	if (!err)
+		err = find_cgroups(u);
 	if (err)
 		return err;
 	/* What is asked slowly comes first: the times of the rest are then those of the clock. */
@@ -145,7 +172,10 @@ int use_read(struct use *u)
 	filesystem_read(c->root, pid, &r->filesystem);
 	r->clock_ns = clock_now_ns();
 	r->own_cpu_ns = clock_own_cpu_ns();
-	read_tasks(u, r->clock_ns);
+	if (!walks(u) || (u->n && !u->tasks_read))
+		read_tasks(u, r->clock_ns);
+	u->tasks_read = false;
+	r->has_driver = c->driver && !c->driver(c->driver_ctx, &r->driver);
 	cpu_read(c->root, &r->cpu);
 	memory_read(c->root, &r->memory);
 	disk_read(c->root, &r->disk);
@@ -157,9 +187,22 @@ int use_read(struct use *u)
 	return 0;
 }
 
-void use_tick(struct use *u)
+uint64_t use_lead_ns(const struct use *u)
+{
+	return walks(u) && !u->tasks_read ? u->tasks_wall_ns : 0;
+}
+
+void use_tick(struct use *u, uint64_t left_ns)
 {
 	runnable_sample(u->config.root, &u->runnable);
+	if (!walks(u) || u->tasks_read)
+		return;
+	if (!u->n_tasks) {
+		read_tasks(u, clock_now_ns());
+	} else if (left_ns <= u->tasks_wall_ns) {
+		read_tasks(u, clock_now_ns());
+		u->tasks_read = true;
+	}
 }
 
 int use_rows(struct use *u, struct use_report *ret)
@@ -174,7 +217,7 @@ int use_rows(struct use *u, struct use_report *ret)
 		.no_gpu = u->no_gpu,
 		.nvml = u->nvml,
 		.engine = u->engine,
-		.cgroups_cut = u->cgroups.cut,
+		.cgroups = &u->cgroups,
 	};
 
 	*ret = (struct use_report){0};
@@ -185,7 +228,7 @@ int use_rows(struct use *u, struct use_report *ret)
 	if (u->config.seconds > 0)
 		i.seconds = i.tasks_seconds = u->config.seconds;
 	ret->seconds = i.seconds;
-	ret->has_target = u->config.n_pids || u->config.cgroup;
+	ret->has_target = has_target(&u->config);
 	ret->own_cpu_s = (double)(i.now->own_cpu_ns - i.before->own_cpu_ns) / 1e9;
 	cpu_rows(&i, ret);
 	task_rows(&i, ret);
@@ -197,6 +240,7 @@ int use_rows(struct use *u, struct use_report *ret)
 	net_rows(&i, ret);
 	limits_rows(&i, ret);
 	gpu_rows(&i, ret);
+	gpu_driver_row(&i, ret);
 	drm_rows(&i, ret);
 	engine_rows(&i, ret);
 	report_judge(ret, u->config.limits);

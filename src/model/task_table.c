@@ -3,6 +3,7 @@
 
 void task_table_release(struct task_table *t)
 {
+	array_release(&t->refusals);
 	array_release(&t->tasks);
 	array_release(&t->locks);
 }

@@ -17,10 +17,19 @@ enum { VITALS_MAX = 1 << 20 };
 #define NEEDS_ITERATORS KERNEL_VERSION(5, 8, 0)
 #define NEEDS_USER_REGS KERNEL_VERSION(5, 15, 0) /* bpf_task_pt_regs */
 
+/* How much is asked of the kernel. */
+enum extent {
+	TIMES_ALONE,
+	WITH_LOCKS,
+	WITH_EXITS,     /* refusals from the ends of all calls */
+	WITH_FUNCTIONS, /* … from the functions that refuse */
+};
+
 struct bpf_tasks {
 	struct vitals *skeleton;
 	struct bpf_link *iterator;
 	bool has_locks;
+	enum extent extent;
 };
 
 /* What libbpf says is for its developers. */
@@ -48,7 +57,72 @@ static const char *reason_of(int err)
 	return "needs BPF: this kernel lacks something that it uses";
 }
 
-static int load(struct bpf_tasks *b, const struct host *h, bool with_locks)
+/* Some kernels let nobody attach to their functions. Asked with a type that is no function: others
+ * say so (EINVAL), and no second attempt to load everything is needed. */
+static bool may_attach_functions(void)
+{
+	static const struct bpf_insn code[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, o, .expected_attach_type = BPF_TRACE_FEXIT,
+		    .attach_btf_id = 1);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "asks", "GPL", code, ARRAY_SIZE(code), &o);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 || errno != EPERM;
+}
+
+static enum extent most_of(const struct host *h, bool short_run)
+{
+	if (h->kernel_version && h->kernel_version < NEEDS_USER_REGS)
+		return TIMES_ALONE;
+	if (may_attach_functions())
+		return WITH_FUNCTIONS;
+	return short_run ? WITH_EXITS : WITH_LOCKS;
+}
+
+/* Where refusals are seen: programs on functions that this kernel has. */
+static void choose_functions(struct vitals *s, bool wanted)
+{
+	const struct {
+		struct bpf_program *program;
+		const char *function;
+	} all[] = {
+		{s->progs.on_alloc_fd, "alloc_fd"},
+		{s->progs.on_old_alloc_fd, "__alloc_fd"},
+		{s->progs.on_alloc_file, "alloc_empty_file"},
+		{s->progs.on_clone, "kernel_clone"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (!wanted || bpf_program__set_attach_target(all[i].program, 0, all[i].function))
+			bpf_program__set_autoload(all[i].program, false);
+}
+
+static bool attach_one(struct bpf_program *p, struct bpf_link **link)
+{
+	if (bpf_program__autoload(p))
+		*link = bpf_program__attach(p);
+	return *link != NULL;
+}
+
+/* All or none: a part would say 0 of the rest. */
+static bool attach_refusals(struct vitals *s, enum extent extent)
+{
+	bool fds;
+
+	if (extent == WITH_EXITS)
+		return attach_one(s->progs.on_sys_exit, &s->links.on_sys_exit);
+	fds = attach_one(s->progs.on_alloc_fd, &s->links.on_alloc_fd) ||
+	      attach_one(s->progs.on_old_alloc_fd, &s->links.on_old_alloc_fd);
+
+	return fds && attach_one(s->progs.on_alloc_file, &s->links.on_alloc_file) &&
+	       attach_one(s->progs.on_clone, &s->links.on_clone);
+}
+
+static int load(struct bpf_tasks *b, const struct host *h, enum extent extent)
 {
 	__u64 pid_ns_inode;
 	int err = probe_pid_namespace(h, &pid_ns_inode);
@@ -59,17 +133,22 @@ static int load(struct bpf_tasks *b, const struct host *h, bool with_locks)
 	if (!b->skeleton)
 		return -errno;
 	b->skeleton->rodata->setup.pid_ns_inode = pid_ns_inode;
-	bpf_program__set_autoload(b->skeleton->progs.on_switch, with_locks);
+	bpf_program__set_autoload(b->skeleton->progs.on_switch, extent >= WITH_LOCKS);
+	bpf_program__set_autoload(b->skeleton->progs.on_sys_exit, extent == WITH_EXITS);
+	choose_functions(b->skeleton, extent == WITH_FUNCTIONS);
 	err = vitals__load(b->skeleton);
 	if (!err) {
 		b->iterator = bpf_program__attach_iter(b->skeleton->progs.each_task, NULL);
 		err = b->iterator ? 0 : -errno;
 	}
-	if (!err && with_locks) {
+	if (!err && extent >= WITH_LOCKS) {
 		b->skeleton->links.on_switch = bpf_program__attach(b->skeleton->progs.on_switch);
 		err = b->skeleton->links.on_switch ? 0 : -errno;
 	}
-	b->has_locks = with_locks && !err;
+	b->has_locks = extent >= WITH_LOCKS && !err;
+	b->extent = extent;
+	if (!err && extent >= WITH_EXITS && !attach_refusals(b->skeleton, extent))
+		err = -EOPNOTSUPP;
 	return err;
 }
 
@@ -80,9 +159,10 @@ static void unload(struct bpf_tasks *b)
 	*b = (struct bpf_tasks){0};
 }
 
-int bpf_tasks_open(const struct host *h, struct bpf_tasks **ret, const char **ret_reason)
+int bpf_tasks_open(const struct host *h, bool short_run, struct bpf_tasks **ret,
+		   const char **ret_reason)
 {
-	bool with_locks = !h->kernel_version || h->kernel_version >= NEEDS_USER_REGS;
+	enum extent extent;
 	struct bpf_tasks *b;
 	int err;
 
@@ -96,12 +176,14 @@ int bpf_tasks_open(const struct host *h, struct bpf_tasks **ret, const char **re
 	if (!b)
 		return -ENOMEM;
 	libbpf_set_print(say_nothing);
-	err = load(b, h, with_locks);
-	if (err && with_locks) {
-		/* The times alone are more than nothing. */
+	extent = most_of(h, short_run);
+	err = load(b, h, extent);
+	while (err && extent > TIMES_ALONE) {
+		/* Less is more than nothing. */
 		unload(b);
 		*ret_reason = reason_of(err);
-		err = load(b, h, false);
+		extent -= extent == WITH_FUNCTIONS && !short_run ? 2 : 1;
+		err = load(b, h, extent);
 	}
 	if (err) {
 		unload(b);
@@ -192,6 +274,25 @@ static int read_locks(const struct bpf_tasks *b, struct task_table *t)
 	return err;
 }
 
+static int read_refusals(const struct bpf_tasks *b, struct task_table *t)
+{
+	int fd = bpf_map__fd(b->skeleton->maps.refused), err = 0;
+	uint32_t pid, *last = NULL;
+
+	for (unsigned i = 0; !err && i < VITALS_REFUSED_MAX; i++, last = &pid) {
+		struct vitals_refused r;
+
+		if (bpf_map_get_next_key(fd, last, &pid))
+			break;
+		if (!bpf_map_lookup_elem(fd, &pid, &r))
+			err = array_push(&t->refusals,
+					 (struct task_refusals){pid, r.emfile, r.enfile, r.eagain});
+	}
+	t->has_refusals = true;
+	t->refusals_dropped = b->skeleton->bss->shared.refused_dropped;
+	return err;
+}
+
 int bpf_tasks_read(void *ctx, struct task_table *ret)
 {
 	const struct bpf_tasks *b = ctx;
@@ -199,5 +300,12 @@ int bpf_tasks_read(void *ctx, struct task_table *ret)
 
 	ret->source = "BPF task iterator (se.sum_exec_runtime, sched_info.run_delay)";
 	ret->no_locks = "needs BPF of Linux 5.15";
-	return err || !b->has_locks ? err : read_locks(b, ret);
+	ret->no_refusals = "needs BPF on the kernel's functions (fexit); without --watch the ends "
+			   "of all calls tell it";
+	ret->refusals_source = b->extent == WITH_EXITS ? "BPF on the ends of all system calls"
+						       : "BPF on alloc_fd(), alloc_empty_file(), "
+							 "kernel_clone()";
+	if (!err && b->has_locks)
+		err = read_locks(b, ret);
+	return err || b->extent < WITH_EXITS ? err : read_refusals(b, ret);
 }

@@ -8,7 +8,7 @@ O=${O:-build}
 LC_ALL=C exec python3 - "$O/inspect" <<'END'
 import json, os, resource, shutil, signal, statistics, subprocess, sys, tempfile, time
 
-PROCESSES, ROUNDS, WINDOW_S = 5000, 7, 0.1
+PROCESSES, ROUNDS, WINDOW_S = 5000, 7, 1
 
 
 def crowd():

@@ -85,7 +85,8 @@ terminal() {
 	tmux -L "inspect-$$" -f /dev/null "$@"
 }
 on_exit "tmux -L inspect-$$ kill-server 2>/dev/null"
-terminal new-session -d -x 80 -y 24 "env LC_ALL=C.UTF-8 '$INSPECT' use --watch -d 0.3; echo over; stty -a | grep -o ' icanon'; sleep 20"
+terminal new-session -d -x 80 -y 24 "env LC_ALL=C.UTF-8 PS1='> ' HISTFILE= bash --norc --noprofile -i"
+terminal send-keys "'$INSPECT' use --watch -d 0.3" Enter
 screen() { # REGEX: waits until the screen has it
 	local i
 	for ((i = 0; i < 100; i++)); do
@@ -109,9 +110,21 @@ terminal send-keys p
 ok 'screen "paused: q quit, p go on"' 'p: pauses'
 terminal send-keys p
 ok 'screen "keys: q quit, p pause"' 'p: goes on'
+terminal send-keys C-z
+ok 'screen Stopped' '^Z: stops'
+terminal send-keys "clear; stty -a | grep -oE ' icanon| echo '" Enter
+ok 'screen "^ echo"' '^Z: the shell has its terminal as before'
+terminal send-keys fg Enter
+ok 'screen "^resource .* verdict"' 'fg: drawn again'
+like "$(head -1 "$tmp/screen")" '^# host: ' 'fg: from the first line on'
+terminal resize-window -x 60 -y 16
+ok 'screen "lines more"' 'a smaller window: what does not fit is counted'
+is "$(grep -E '^.{61,}' "$tmp/screen")" '' 'a smaller window: within 60 columns'
+like "$(head -1 "$tmp/screen")" '^# host: ' 'a smaller window: from the first line on'
 terminal send-keys q
-ok 'screen "^over"' 'q: ends'
-ok 'screen icanon' 'the terminal is as before'
+ok 'screen "^> *$"' 'q: ends'
+terminal send-keys "clear; stty -a | grep -oE ' icanon'" Enter
+ok 'screen "^ icanon"' 'q: the terminal is as before'
 
 # --- an ordinary user ---
 if [ "$(id -u)" = 0 ]; then

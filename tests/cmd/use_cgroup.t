@@ -35,6 +35,23 @@ is "$(verdict "$tmp/group.json" 'cgroup CPU' "/$name\$")" critical 'quota: --cgr
 kill $(jobs -p)
 wait 2>/dev/null
 
+# --cgroup: nobody is in it; then somebody comes, and goes.
+"$INSPECT" use --json --watch -n 4 -d 1 --cgroup "/sys/fs/cgroup/cpu/$name" >"$tmp/comes" 2>"$tmp/err" &
+tool=$!
+until [ "$(grep -c . "$tmp/comes")" = 1 ]; do sleep 0.05; done
+bash -c 'echo $$ >"/sys/fs/cgroup/cpu/$0/cgroup.procs"; exec sleep 30' "$name" &
+guest=$!
+until [ "$(grep -c . "$tmp/comes")" = 3 ]; do sleep 0.05; done
+kill $guest
+wait $tool
+like "$(head -1 "$tmp/comes" | jq -r '.notes[]')" "no process is in the cgroup .*/$name" '--cgroup: an empty one is measured, and said to be'
+is "$(head -1 "$tmp/comes" | jq -r '.values[] | select(.metric == "throttled_percent" and .device == "/'$name'").value')" 0 \
+	'--cgroup: … with its quota'
+is "$(sed -n 3p "$tmp/comes" | jq -r '[.values[] | select(.metric == "process_cpus").device] | join(" ")')" "sleep/$guest" \
+	'--cgroup: a process that came since is there'
+is "$(tail -1 "$tmp/comes" | jq -r '[.values[] | select(.metric == "process_cpus").device] | join(" ")')" '' \
+	'--cgroup: one that has gone is not'
+
 group memory
 echo $((64 << 20)) >"/sys/fs/cgroup/memory/$name/memory.limit_in_bytes"
 bash -c 'echo $$ >"/sys/fs/cgroup/memory/$0/cgroup.procs"
@@ -75,7 +92,8 @@ is "$(value "$tmp/pids.json" pids_percent "/$name\$")" 100 'pids: 5 of 5'
 is "$(value "$tmp/pids.json" pids_refused "/$name\$")" "$((after - before))" \
 	'pids: refused as often as pids.events says'
 is "$(verdict "$tmp/pids.json" 'cgroup pids' "/$name\$")" critical 'pids: critical'
-is "$(others "$tmp/pids.json" 'cgroup pids')" '' 'a pids limit moves nothing else'
+is "$(value "$tmp/pids.json" threads_refused '^$')" "$((after - before))" 'threads: as many forks failed with EAGAIN'
+is "$(others "$tmp/pids.json" 'cgroup pids' threads)" '' 'a pids limit moves nothing else'
 xargs -r kill <"/sys/fs/cgroup/pids/$name/cgroup.procs"
 wait 2>/dev/null
 while [ -n "$(cat "/sys/fs/cgroup/pids/$name/cgroup.procs")" ]; do sleep 0.1; done

@@ -135,3 +135,40 @@ gpus <<<'init error 9'
 is "$(reason gpu_busy_percent)" 'Driver Not Loaded' 'no driver: as NVML says'
 "$INSPECT" use --json -d 0.1 >"$tmp/gpu.json"
 [ -e /dev/nvidiactl ] || like "$(reason gpu_busy_percent)" '^no NVIDIA driver' 'no library: no NVIDIA driver'
+is "$(reason gpu_calls_p99_ms)" 'no NVIDIA device' 'no driver: no calls of it'
+
+# --- the driver: one of our own, which logs how long each call took ---
+exits 125 'a device that is not there' "$INSPECT" use -d 0.1 --device "$tmp/nothing"
+dev=$tmp/dev
+mkdir "$dev"
+"$W/fake_gpu" "$dev" "$tmp/log" 2>"$tmp/server" &
+server=$!
+on_exit "fusermount3 -qu $dev; kill $server 2>/dev/null; wait $server 2>/dev/null"
+for ((i = 0; i < 100; i++)); do
+	[ -e "$dev/nvidiactl" ] && break
+	sleep 0.05
+done
+if [ "$(id -u)" != 0 ] || [ ! -e "$dev/nvidiactl" ]; then
+	skip "no FUSE here, or no right to trace: $(cat "$tmp/server")" 7
+	exit
+fi
+# Calls of 8 ms, which the driver refuses for want of memory, until after the window.
+"$W/gpu_calls" "$dev" answer 8000 28 0x51 0 open nvidiactl rm 0x2a 32 8:0x101 400 >"$tmp/calls" 2>&1 &
+caller=$!
+"$INSPECT" use --json -d 1 -p $caller --device "$dev" >"$tmp/gpu.json"
+window=$(jq '.window_ns / 1e9' "$tmp/gpu.json")
+served=$(awk '$1 == 42 { print $2 }' "$tmp/log" | sort -n | awk '{ v[NR] = $1 } END { print v[int(NR * 0.99)] / 1e6 }')
+got=$(value "$tmp/gpu.json" gpu_calls_p99_ms)
+ok "awk 'BEGIN { exit !($got > 7.6 && $got > 0.6 * $served) }'" "driver: p99 $got ms, the server's $served ms and the way"
+kill $caller
+wait $caller 2>/dev/null
+# A caller that waits 8 ms for each makes at most 125 a second.
+calls=$(value "$tmp/gpu.json" gpu_calls_per_second)
+ok "awk 'BEGIN { exit !($calls > 5 && $calls <= 126) }'" "driver: $calls calls a second"
+near "$(value "$tmp/gpu.json" gpu_calls_failed_per_second)" "$calls" 0.01 'driver: all failed, by its own status'
+near "$(value "$tmp/gpu.json" gpu_no_memory)" "$(jq -n "$calls * $window")" 0.01 'driver: for want of memory'
+is "$(verdict "$tmp/gpu.json" 'GPU driver')" warn 'driver: warn'
+is "$(jq -r '[.findings[].rule] | map(select(test("^gpu-(memory|driver)"))) | sort | join(" ")' "$tmp/gpu.json")" \
+	'gpu-driver-slow gpu-memory' 'driver: both are told'
+"$INSPECT" use --json -d 0.1 --watch -n 1 --device "$dev" >"$tmp/gpu.json"
+like "$(reason gpu_calls_p99_ms)" '^not with --watch' 'driver: a watch does not trace'

@@ -3,7 +3,7 @@
 # For the tests of use: a report as JSON and questions to it.
 
 # What other programs of a busy machine may cause at any time.
-noise='^(CPU|hottest thread|process CPU|I/O|disk|memory|locks|file system|fds|process memory)$'
+noise='^(CPU|run queue|hottest thread|process CPU|I/O|disk|memory|locks|file system|fds|process memory)$'
 
 # value JSON-FILE METRIC [DEVICE-REGEX]: the highest value of a metric, or nothing
 value() {

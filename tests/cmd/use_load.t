@@ -96,16 +96,31 @@ is "$(value "$tmp/idle.json" lock_wait)" 0 'waiting for work is no waiting for a
 
 # --- descriptors ---
 python3 - "$tmp/fds.json" >"$tmp/fds" <<'END'
-import os, resource, subprocess, sys
+import os, resource, subprocess, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
 files = [open("/dev/null") for _ in range(270)]
 with open(sys.argv[1], "w") as out:
-    subprocess.run([os.environ["INSPECT"], "use", "--json", "-d", "0.3"], stdout=out, check=True)
-    print(os.getpid(), 100 * (len(os.listdir("/proc/self/fd")) - 1) / 300)
+    tool = subprocess.Popen([os.environ["INSPECT"], "use", "--json", "-d", "1"], stdout=out)
+    # Its first reading is over when it waits in poll.
+    while open(f"/proc/{tool.pid}/syscall").read().split()[0] not in ("7", "73", "271"):
+        time.sleep(0.01)
+    refused, more = 0, []
+    for _ in range(60):
+        try:
+            more.append(os.dup(0))
+        except OSError:
+            refused += 1
+    for fd in more:
+        os.close(fd)
+    tool.wait()
+    print(os.getpid(), 100 * (len(os.listdir("/proc/self/fd")) - 1) / 300, refused)
 END
-read -r pid percent <"$tmp/fds"
+read -r pid percent refused <"$tmp/fds"
 near "$(value "$tmp/fds.json" fds_percent "/$pid\$")" "$percent" 1 'fds: found host-wide, and counted right'
-is "$(verdict "$tmp/fds.json" fds "/$pid\$")" warn 'fds: 90 % is a warning'
+is "$(value "$tmp/fds.json" fds_refused "/$pid\$")" "$refused" "fds: $refused refused, as the caller counted"
+is "$(verdict "$tmp/fds.json" fds "/$pid\$")" critical 'fds: that is critical'
+is "$(jq -r '.findings[0] | "\(.rule) \(.next)"' "$tmp/fds.json")" "descriptors ls -l /proc/$pid/fd" \
+	'descriptors are the first finding'
 is "$(others "$tmp/fds.json")" '' 'descriptors move nothing else'
 
 # --- disk: each write waits for the disk ---

@@ -37,13 +37,16 @@ static void test_engines(void **state UNUSED)
 		double running, waiting, kv, preempted, failed;
 	} rows[] = {
 		{"vllm", "vLLM", 32, 40, 0.9375, 120, 8},
-		{"vllm_old", "vLLM", 3, 1, 0.5, 4, NAN},
+		{"vllm_old", "vLLM", 3, 2, 0.5, 4, NAN},
+		{"vllm_both", "vLLM", 3, 0, 0.5, 4, NAN},
 		{"sglang", "SGLang", 12, 30, 0.97, 15, 7},
+		{"sglang_ranks", "SGLang", 17, 32, 0.97, 16, NAN},
 		{"tgi", "TGI", 4, 9, NAN, NAN, 5},
 		{"triton", "Triton", 6, 5, 0.4875, NAN, 1},
-		{"triton_old", "Triton", 11, 77, NAN, NAN, NAN},
-		{"trtllm", "TensorRT-LLM", 2, 1, 0.62, NAN, NAN},
+		{"triton_old", "Triton", 11, 77, 0.25, NAN, NAN},
+		{"trtllm", "TensorRT-LLM", 2, 1, 0.62, NAN, 3},
 		{"llamacpp", "llama.cpp", 1, 6, NAN, NAN, NAN},
+		{"llamacpp_old", "llama.cpp", 1, 6, 0.42, NAN, NAN},
 		{"llamacpp_quoted", "llama.cpp", 1, 6, NAN, NAN, NAN},
 	};
 
@@ -59,28 +62,57 @@ static void test_engines(void **state UNUSED)
 	}
 }
 
+/* The median of each time by each engine, in its own buckets and units; NAN: it has none. */
+static void test_times(void **state UNUSED)
+{
+	static const struct {
+		const char *file;
+		double median[ENGINE_TIMES];
+	} rows[] = {
+		{"vllm", {0.1, 0.0175, 1.5 + 0.5 * 50 / 150, 0.4, 7.5}},
+		{"vllm_both", {NAN, 0.0375, NAN, NAN, NAN}},
+		{"sglang", {0.3, 0.0175, 0.35, NAN, NAN}},
+		{"sglang_ranks", {NAN, 0.0175, NAN, NAN, NAN}},
+		{"tgi",
+		 {NAN, 0.0001 * 1.25 * 129.746337890625, 0.0001 * 1.25 * 656.8408355712890625, NAN,
+		  NAN}},
+		{"triton", {0.1 + 0.4 / 4, NAN, NAN, NAN, NAN}},
+		{"trtllm", {0.015, 0.0175, 0.15, 0.0375, 0.65}},
+		{"llamacpp", {NAN, NAN, NAN, NAN, NAN}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct engine_histogram none = {0};
+		struct engine_page p = load(rows[i].file);
+
+		for (size_t k = 0; k < ENGINE_TIMES; k++)
+			assert_near(engine_quantile(&p.times[k], &none, 0.5), rows[i].median[k]);
+	}
+}
+
 /* Worked by hand as PromQL's histogram_quantile does it. */
 static void test_quantiles(void **state UNUSED)
 {
 	struct engine_page p = load("vllm");
 	struct engine_histogram none = {0}, before = p.times[ENGINE_FIRST_TOKEN];
 
-	/* 200 in all: the 100th is at the end of the first bucket, the 198th in the third. */
+	const size_t at = 7; /* the bucket up to 0.1, after which come 0.25 and 0.5 */
+
+	/* 200 in all: the 100th is at the end of that bucket, the 198th in the second behind it. */
 	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &none, 0.5), 0.1);
 	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &none, 0.99),
-		    0.2 + 0.2 * 38 / 40);
+		    0.25 + 0.25 * 38 / 40);
 	assert_near(engine_quantile(&p.times[ENGINE_PER_TOKEN], &none, 0.5), 0.0175);
 	/* Nothing new. */
 	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &before, 0.5), NAN);
-	/* Only the 40 of the third bucket are new. */
-	before.count[0] = 100;
-	before.count[1] = 160;
-	before.count[2] = before.count[3] = 160;
-	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &before, 0.5), 0.3);
+	/* Only the 40 of that second bucket are new. */
+	for (size_t i = at + 2; i < before.n; i++)
+		before.count[i] = 160;
+	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &before, 0.5), 0.375);
 	/* Beyond the last bound nothing is known but that. */
 	before = p.times[ENGINE_FIRST_TOKEN];
-	p.times[ENGINE_FIRST_TOKEN].count[3] += 10;
-	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &before, 0.5), 0.4);
+	p.times[ENGINE_FIRST_TOKEN].count[before.n - 1] += 10;
+	assert_near(engine_quantile(&p.times[ENGINE_FIRST_TOKEN], &before, 0.5), 2560);
 	/* An engine that began anew. */
 	assert_near(engine_quantile(&before, &p.times[ENGINE_FIRST_TOKEN], 0.5), NAN);
 }
@@ -169,9 +201,9 @@ static void test_labels(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_engines), cmocka_unit_test(test_quantiles),
-		cmocka_unit_test(test_hostile), cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_engines),   cmocka_unit_test(test_times),
+		cmocka_unit_test(test_quantiles), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_bounds),    cmocka_unit_test(test_labels),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -14,8 +14,8 @@ static void test_many_cpus(void **state UNUSED)
 	put("/proc/interrupts", "           CPU0       CPU1\n  0: 1 2 timer\n"
 				"MCE:          0          1   Machine check exceptions\n");
 	open_session(NULL);
-	use_tick(session);
-	use_tick(session);
+	use_tick(session, 0);
+	use_tick(session, 0);
 	/* One goes away, as when it is taken offline. */
 	put_stat(256, 1000, 9);
 	put("/proc/schedstat", "version 15\ntimestamp 1\ncpu0 0 0 0 0 0 0 900 256000000000 5\n"
@@ -281,7 +281,7 @@ static void put_pod(unsigned k)
 		 "usage_usec %u\nuser_usec 1\nnr_periods %u\nnr_throttled %u\nthrottled_usec %u\n",
 		 1000000 + k * 12000000, 100 + k * 100, 10 + k * 25, 5 + k * 4000000);
 	put_v2("/pod", "cpu.stat", text);
-	put_v2("/pod/app", "cpu.stat", "usage_usec 5\n");
+	put_v2("/pod/app", "cpu.stat", k ? "usage_usec 2500005\n" : "usage_usec 5\n");
 	put_v2("/pod/app", "memory.current", "1000000000\n");
 	put_v2("/pod/app", "memory.max", "1000000000\n");
 	put_v2("/pod/app", "memory.high", "max\n");
@@ -296,7 +296,7 @@ static void put_pod(unsigned k)
 	put_v2("/pod/app", "pids.events", text);
 }
 
-static void check_pod(void)
+static void check_pod(bool asked)
 {
 	assert_value("cgroup CPU", "/pod", "cgroup_cpu_percent", 80);
 	assert_value("cgroup CPU", "/pod", "throttled_percent", 25);
@@ -307,9 +307,12 @@ static void check_pod(void)
 	assert_value("cgroup memory", "/pod/app", "cgroup_memory_pressure_percent", 5);
 	assert_value("cgroup pids", "/pod/app", "pids_percent", 90);
 	assert_value("cgroup pids", "/pod/app", "pids_refused", 3);
-	for (size_t i = 0; i < report.rows.n; i++)
+	/* What has no quota is shown if it was asked for, with what it uses. */
+	for (size_t i = 0; i < report.rows.n && !asked; i++)
 		assert_false(str_eq(report.rows.v[i].resource, "cgroup CPU") &&
 			     str_eq(report.rows.v[i].device, "/pod/app"));
+	if (asked)
+		assert_value("cgroup CPU", "/pod/app", "cgroup_cpus", 0.25);
 	use_report_release(&report);
 }
 
@@ -320,14 +323,13 @@ static void test_cgroup_v2(void **state UNUSED)
 	open_session(NULL); /* all groups with a limit */
 	put_pod(1);
 	close_session();
-	check_pod();
+	check_pod(false);
 	/* The group by its path, with the one above it. */
-
 	put_pod(0);
 	open_session("/sys/fs/cgroup/pod/app");
 	put_pod(1);
 	close_session();
-	check_pod();
+	check_pod(true);
 }
 
 /* memory.high is the limit that slows down. */
