@@ -285,6 +285,7 @@ int collect(struct bpf_iter__task___call *ctx)
 	struct syscalls_thread out = {.key = {.fd = -1}};
 	__u64 now_ns = bpf_ktime_get_ns(), from_ns, enter_ns;
 	struct call_state *st;
+	__u32 code;
 
 	if (!task)
 		return 0;
@@ -303,21 +304,15 @@ int collect(struct bpf_iter__task___call *ctx)
 	out.tid = target_tid(task);
 	out.own_tid = target_own_tid(task);
 	bpf_core_read_str(out.comm, sizeof(out.comm), &((struct task_struct___call *)task)->comm);
-	out.code = st->code;
+	code = out.code = st->code;
 	if (setup.by & SYSCALLS_BY_LOCK) {
 		collect_futex(st, now_ns, &out);
 		bpf_seq_write((struct seq_file *)ctx->meta->seq, &out, sizeof(out));
 		return 0;
 	}
-	if (out.in_call && traits_of(st->code) & SYSCALLS_FUTEX &&
-	    is_idle_futex(task, out.in_call_ns)) {
-		struct call_state idle = *st; /* the call goes on: its state stays */
-
-		idle.code = SYSCALLS_FUTEX_IDLE;
-		fill_key(&out.key, &idle, task);
-	} else {
-		fill_key(&out.key, st, task);
-	}
+	if (out.in_call && traits_of(code) & SYSCALLS_FUTEX && is_idle_futex(task, out.in_call_ns))
+		code = SYSCALLS_FUTEX_IDLE; /* for now: the call goes on */
+	fill_key(&out.key, st, code, task);
 	bpf_seq_write((struct seq_file *)ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

@@ -107,7 +107,7 @@ static void *waiter(void *index)
 	return NULL;
 }
 
-static void requeue(void)
+static __attribute__((noinline)) void requeue(void)
 {
 	pthread_t threads[3];
 
@@ -149,7 +149,7 @@ static void *wait_at_several(void *unused)
 	return unused;
 }
 
-static void several(void)
+static __attribute__((noinline)) void several(void)
 {
 	pthread_t thread;
 
