@@ -5,7 +5,7 @@
 #include <inspect/clock.h>
 #include <inspect/code_names.h>
 
-enum { LOCK_COLUMNS = 20, LOCKS_SHOWN = 15, STACKS_SHOWN = 2 };
+enum { LOCK_COLUMNS = 20, LOCKS_SHOWN = 15, STACKS_SHOWN = 1 };
 
 static const char *lock_name(const struct trace_view *view, const struct syscalls_key *key,
 			     struct result *r)
