@@ -6,18 +6,8 @@
 #ifndef STREAM_STACK_BPF_H
 #define STREAM_STACK_BPF_H
 
+#include "lib/vma.bpf.h"
 #include "stream_chunks.bpf.h"
-
-#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
-
-struct vm_area_struct {
-	unsigned long vm_start, vm_pgoff;
-	struct file___file *vm_file;
-};
-
-#pragma clang attribute pop
-
-enum { PAGE_SHIFT = 12 };
 
 /* Files whose names the tool has. */
 struct {
@@ -58,33 +48,12 @@ static __noinline int send_file(__u64 device, __u64 inode, __u64 file_va)
 	return 0;
 }
 
-struct vma_of_frame {
-	struct stream_frame frame;
-	__u64 file_va;
-};
-
-static long note_vma(struct task_struct *task, struct vm_area_struct *vma, void *ctx)
-{
-	struct vma_of_frame *at = ctx;
-	struct file___file *file = BPF_CORE_READ(vma, vm_file);
-	struct inode___file *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
-
-	(void)task;
-	if (!inode)
-		return 0;
-	at->file_va = (__u64)file;
-	at->frame.inode = BPF_CORE_READ(inode, i_ino);
-	at->frame.device = BPF_CORE_READ(inode, i_sb, s_dev);
-	at->frame.file_off = at->frame.user_va - BPF_CORE_READ(vma, vm_start) +
-			     (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT);
-	return 0;
-}
-
 /* One frame for each call of bpf_loop; its state is in the walk, whose chain is read. */
 static int put_frame(__u32 i, void *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct vma_of_frame at = {};
+	struct stream_frame frame = {};
+	struct vma_place at;
 	__u32 zero = 0;
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	struct stream_state *st = bpf_task_storage_get(&states, task, NULL, 0);
@@ -95,17 +64,20 @@ static int put_frame(__u32 i, void *ctx)
 	if (!w || !st || slot >= STREAM_FRAMES)
 		return 1;
 	barrier_var(slot);
-	at.frame.user_va = w->out[slot];
-	bpf_find_vma(task, at.frame.user_va - (i > 0), note_vma, &at, 0);
-	if (at.frame.inode)
-		send_file(at.frame.device, at.frame.inode, at.file_va);
+	frame.user_va = w->out[slot];
+	vma_find_place(task, frame.user_va - (i > 0), &at);
+	frame.inode = at.inode;
+	frame.device = at.device;
+	frame.file_off = at.file_off + (at.file_va && i > 0);
+	if (at.inode)
+		send_file(at.device, at.inode, at.file_va);
 	offset = st->head.n_bytes;
 	if (offset > STREAM_DATA_BYTES)
 		return 1;
 	barrier_var(offset);
 	__builtin_memcpy(&st->data[offset + sizeof(struct stream_chunk) +
-				   sizeof(struct stream_stack) + slot * sizeof(at.frame)],
-			 &at.frame, sizeof(at.frame));
+				   sizeof(struct stream_stack) + slot * sizeof(frame)],
+			 &frame, sizeof(frame));
 	return 0;
 }
 

@@ -19,6 +19,8 @@ enum {
 	SYSCALLS_COMM = 16,
 	SYSCALLS_NAME_BYTES = 64,
 	SYSCALLS_NAME_PARTS = 16,
+	SYSCALLS_STACKS_MAX = 2048,
+	SYSCALLS_STACK_FRAMES = 40, /* of each; what lies further out is left out */
 };
 
 /* A call's code: abi (enum syscall_abi) * SYSCALLS_NUMBERS + number. */
@@ -101,16 +103,19 @@ enum syscalls_detail_kind {
 	/* By lock: value is its id. */
 	SYSCALLS_LOCK_TIMEOUT, /* waits that ended with ETIMEDOUT */
 	SYSCALLS_LOCK_EAGAIN,  /* calls that did not wait */
-	SYSCALLS_LOCK_WAITER,  /* id: tid; sum: ns */
-	SYSCALLS_LOCK_WAKER,   /* id: tid; wakes that woke somebody */
-	SYSCALLS_LOCK_HOLDER,  /* id: tid that had it when a wait began, as glibc notes it, or PI */
+	SYSCALLS_LOCK_WAITER,  /* id: tid, by stack; sum: ns */
+	SYSCALLS_LOCK_WAKER,   /* id: tid, by stack; wakes that woke or moved somebody */
+	SYSCALLS_LOCK_HOLDER,  /* id: tid (in its own pid namespace) that had it when a wait began,
+				  as glibc notes it, or PI; sum: ns */
 	SYSCALLS_LOCK_PI,      /* waits by PI operations */
-	SYSCALLS_LOCK_BROADCAST, /* all waiters were woken or requeued */
+	SYSCALLS_LOCK_BROADCAST, /* all waiters were woken or moved */
+	SYSCALLS_LOCK_MOVED,     /* waits that began at another lock: moved by FUTEX_REQUEUE */
 };
 
 struct syscalls_detail_key {
 	__u32 kind, id;
 	__u64 value;
+	__u64 stack; /* id of a syscalls_stack, where there is one for this kind; else 0 */
 };
 
 /* The name of a file, as it was when it was first met: from the leaf up. */
@@ -130,6 +135,22 @@ struct syscalls_file {
 	__u32 parts; /* used; more than there are: the path is longer */
 	__u32 magic; /* of its file system */
 	char part[SYSCALLS_NAME_PARTS][SYSCALLS_NAME_BYTES];
+};
+
+/* An address of code and the file that was mapped there (file.inode 0: none). */
+struct syscalls_frame {
+	__u64 user_va; /* as it is: of a return address, which points behind its call */
+	__u64 file_off;
+	struct syscalls_file_key file;
+};
+
+/* A user stack, leaf first. */
+struct syscalls_stack {
+	__u32 pid; /* of whom it was seen first */
+	__u16 n;   /* frames */
+	__u8 stop; /* enum unwind_stop */
+	__u8 pad;
+	struct syscalls_frame frames[SYSCALLS_STACK_FRAMES];
 };
 
 /* Counted for each CPU. */
@@ -155,6 +176,7 @@ struct syscalls_thread {
 	__u32 pid, tid;
 	__u32 in_call, from_before;
 	__u32 code, own_tid;
+	__u64 stack; /* by lock: of the call, 0: none */
 	char comm[SYSCALLS_COMM];
 };
 
@@ -166,7 +188,7 @@ struct syscalls_setup {
 	__u8 chosen_only; /* calls in `wanted` */
 	__u8 of_bytes;    /* the distribution is of bytes */
 	__u8 details;     /* count them */
-	__u8 pad;
+	__u8 with_stacks; /* by lock */
 	__u64 wanted[SYSCALLS_CODES / 64];
 	__u16 traits[SYSCALLS_NUMBERS];
 };
@@ -179,8 +201,10 @@ struct syscalls_shared {
 
 _Static_assert(sizeof(struct syscalls_key) == 64, "no hidden padding");
 _Static_assert(sizeof(struct syscalls_row) == 80 + 4 * LOG_LINEAR_SLOTS, "no hidden padding");
-_Static_assert(sizeof(struct syscalls_detail_key) == 16, "no hidden padding");
+_Static_assert(sizeof(struct syscalls_detail_key) == 24, "no hidden padding");
+_Static_assert(sizeof(struct syscalls_stack) == 8 + 32 * SYSCALLS_STACK_FRAMES,
+	       "no hidden padding");
 _Static_assert(sizeof(struct syscalls_file_key) == 16, "no hidden padding");
-_Static_assert(sizeof(struct syscalls_thread) == 64 + 16 + 16 + 8 + 16, "no hidden padding");
+_Static_assert(sizeof(struct syscalls_thread) == 64 + 16 + 16 + 16 + 16, "no hidden padding");
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "lib/kernel_types.h"
 
+#include <stddef.h>
+
 #include "syscalls_locks.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -20,6 +22,8 @@ static __always_inline struct call_state *new_state(struct task_struct *task)
 		count(SYSCALLS_STATES_FULL, 1);
 		return NULL;
 	}
+	if (setup.with_stacks)
+		stack_expect(task);
 	st->fd = -1;
 	st->since_ns = bpf_ktime_get_ns();
 	return st;
@@ -70,7 +74,7 @@ static __always_inline void enter(struct task_struct *task, __u32 code)
 	if (setup.by & SYSCALLS_BY_FILE)
 		note_call_file(st, task);
 	if (setup.by & SYSCALLS_BY_LOCK)
-		note_holder(st, task);
+		begin_futex(st, task);
 	st->enter_ns = bpf_ktime_get_ns(); /* last: what we take is not the call's */
 }
 
@@ -81,17 +85,6 @@ static __noinline void unmatched(struct call_state *st)
 	else if (!st->born && !setup.chosen_only && !st->stranger)
 		count(SYSCALLS_UNMATCHED_EXIT, 1);
 	st->born = st->running = 0;
-}
-
-static __noinline int leave_lock(struct finished *f)
-{
-	struct syscalls_key key = {.fd = -1};
-	struct syscalls_row *row;
-
-	if (!add_lock(f, &key))
-		return 0;
-	row = row_of_key(&key, f->task, -1);
-	return row ? add_to_row(f, row, f->latency_ns, true) : 0;
 }
 
 static __always_inline void leave(struct task_struct *task, __s64 result, __u64 now_ns)
@@ -115,7 +108,7 @@ static __always_inline void leave(struct task_struct *task, __s64 result, __u64 
 	if (st->from_before)
 		count(SYSCALLS_FROM_BEFORE, 1);
 	if (setup.by & SYSCALLS_BY_LOCK) {
-		leave_lock(&f);
+		end_futex(&f, now_ns);
 		return;
 	}
 	f.traits = traits_of(st->code);
@@ -278,6 +271,8 @@ int mark(struct bpf_iter__task___call *ctx)
 	st->from_before = 1;
 	if (setup.by & SYSCALLS_BY_FILE)
 		note_call_file(st, task);
+	if (setup.by & SYSCALLS_BY_LOCK)
+		begin_futex_before(st, task);
 	st->enter_ns = st->since_ns;
 	return 0;
 }
@@ -290,6 +285,7 @@ int collect(struct bpf_iter__task___call *ctx)
 	struct syscalls_thread out = {.key = {.fd = -1}};
 	__u64 now_ns = bpf_ktime_get_ns(), from_ns, enter_ns;
 	struct call_state *st;
+	__u32 code;
 
 	if (!task)
 		return 0;
@@ -308,27 +304,15 @@ int collect(struct bpf_iter__task___call *ctx)
 	out.tid = target_tid(task);
 	out.own_tid = target_own_tid(task);
 	bpf_core_read_str(out.comm, sizeof(out.comm), &((struct task_struct___call *)task)->comm);
-	out.code = st->code;
+	code = out.code = st->code;
 	if (setup.by & SYSCALLS_BY_LOCK) {
-		struct futex_call c = {};
-
-		/* Waits alone: a wake is over at once. */
-		if (!out.in_call || futex_call_read(task, st->code, &c) || !futex_waits(c.op))
-			out.in_call = 0;
-		else
-			lock_key(task, &c, &out.key);
+		collect_futex(st, now_ns, &out);
 		bpf_seq_write((struct seq_file *)ctx->meta->seq, &out, sizeof(out));
 		return 0;
 	}
-	if (out.in_call && traits_of(st->code) & SYSCALLS_FUTEX &&
-	    is_idle_futex(task, out.in_call_ns)) {
-		struct call_state idle = *st; /* the call goes on: its state stays */
-
-		idle.code = SYSCALLS_FUTEX_IDLE;
-		fill_key(&out.key, &idle, task);
-	} else {
-		fill_key(&out.key, st, task);
-	}
+	if (out.in_call && traits_of(code) & SYSCALLS_FUTEX && is_idle_futex(task, out.in_call_ns))
+		code = SYSCALLS_FUTEX_IDLE; /* for now: the call goes on */
+	fill_key(&out.key, st, code, task);
 	bpf_seq_write((struct seq_file *)ctx->meta->seq, &out, sizeof(out));
 	return 0;
 }

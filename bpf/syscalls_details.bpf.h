@@ -3,17 +3,14 @@
 #ifndef BPF_SYSCALLS_DETAILS_BPF_H
 #define BPF_SYSCALLS_DETAILS_BPF_H
 
-#include "syscalls_state.bpf.h"
+#include "syscalls_futex.bpf.h"
 
 enum {
 	EAGAIN = 11,
 	SMALL_WRITE_BYTES = 256,
-	FUTEX_OP_MASK = 0x7f,
 	IOCTL_NVIDIA = 'F', /* NV_IOCTL_MAGIC, nv-ioctl-numbers.h of the open kernel modules */
 	NVIDIA_MAJOR = 195,
 	GPU_OPEN_SLOW_NS = 100 * 1000 * 1000,
-	FUTEX_WAIT = 0,
-	FUTEX_WAIT_BITSET = 9,
 	IDLE_CONDITION_NS = 20 * 1000 * 1000,
 	IDLE_WAIT_NS = 500 * 1000 * 1000,
 };
@@ -46,15 +43,21 @@ static __always_inline bool add_to_detail(const struct syscalls_detail_key *key,
 	return true;
 }
 
+static __noinline void add_detail_key(const struct syscalls_detail_key *key, __u64 sum)
+{
+	struct syscalls_detail first = {.count = 1, .sum = sum, .max = sum};
+
+	if (add_to_detail(key, sum))
+		return;
+	if (bpf_map_update_elem(&details, key, &first, BPF_NOEXIST) && !add_to_detail(key, sum))
+		count(SYSCALLS_DETAILS_FULL, 1);
+}
+
 static __noinline void add_detail(__u32 kind, __u32 id, __u64 value, __u64 sum)
 {
 	struct syscalls_detail_key key = {.kind = kind, .id = id, .value = value};
-	struct syscalls_detail first = {.count = 1, .sum = sum, .max = sum};
 
-	if (add_to_detail(&key, sum))
-		return;
-	if (bpf_map_update_elem(&details, &key, &first, BPF_NOEXIST) && !add_to_detail(&key, sum))
-		count(SYSCALLS_DETAILS_FULL, 1);
+	add_detail_key(&key, sum);
 }
 
 static __noinline int small_write(struct finished *f, __u32 pid, __u32 tid, __s32 fd)
@@ -93,8 +96,7 @@ static __noinline int futex_wait(struct finished *f, __u32 pid, const struct cal
 {
 	__u32 op = args->v[1] & FUTEX_OP_MASK;
 
-	/* WAIT, LOCK_PI, WAIT_BITSET, WAIT_REQUEUE_PI, LOCK_PI2 */
-	if (op != 0 && op != 6 && op != 9 && op != 11 && op != 13)
+	if (!futex_waits(op))
 		return 0;
 	if (f->result == -EAGAIN)
 		add_detail(SYSCALLS_LOCK_RACES, pid, args->v[0], 0);

@@ -34,12 +34,12 @@ static __always_inline struct syscalls_row *row_of_call(__u32 code)
 	return bpf_map_lookup_elem(&rows, &row);
 }
 
-static __noinline int fill_key(struct syscalls_key *key, struct call_state *st,
+static __noinline int fill_key(struct syscalls_key *key, struct call_state *st, __u32 code,
 			       struct task_struct *task)
 {
 	if (setup.by & SYSCALLS_BY_CALL)
-		key->code = st->code;
-	else if (st->code == SYSCALLS_FUTEX_IDLE || traits_of(st->code) & SYSCALLS_IS_WAIT)
+		key->code = code;
+	else if (code == SYSCALLS_FUTEX_IDLE || traits_of(code) & SYSCALLS_IS_WAIT)
 		key->code = 1;
 	if (setup.by & SYSCALLS_BY_THREAD)
 		key->tid = target_tid(task);
@@ -113,7 +113,7 @@ static __noinline int add_keyed(struct finished *f, __u64 value, bool has_value)
 
 	if (f->traits & SYSCALLS_FD_RESULT && setup.by & SYSCALLS_BY_FILE)
 		note_file(f->st, f->task, f->result);
-	fill_key(&key, f->st, f->task);
+	fill_key(&key, f->st, f->st->code, f->task);
 	if (setup.by & SYSCALLS_BY_ERRNO)
 		key.error = f->result < 0 && f->result >= -4095 ? -f->result : 0;
 	if (setup.by & SYSCALLS_BY_CGROUP)

@@ -3,15 +3,21 @@
 #ifndef BPF_SYSCALLS_STATE_BPF_H
 #define BPF_SYSCALLS_STATE_BPF_H
 
-#include "lib/file.bpf.h"
-#include "lib/targets.bpf.h"
-#include "lib/task_call.bpf.h"
-#include "syscalls.abi.h"
+#include "syscalls_stacks.bpf.h"
 
-const volatile struct syscalls_setup setup;
 struct syscalls_shared shared;
 
-enum { KEYS_MAX = 16384 };
+/* What a futex call is about. */
+struct futex_call {
+	__u64 user_va;
+	__u64 to_va;  /* the second futex: where a requeue moves waiters to; 0: none */
+	__u32 op;     /* as of futex(2), whichever call it is */
+	__u32 n;      /* how many are to be woken */
+	__u32 holder; /* of the lock, at the beginning of a wait; 0 not known */
+	__u8 is_private, to_is_private;
+	__u8 several;   /* futex_waitv with more than one: which, its end says */
+	__u8 moves_all; /* that are not woken */
+};
 
 /* What a watched thread is doing. */
 struct call_state {
@@ -19,12 +25,17 @@ struct call_state {
 	__u64 since_ns; /* watched since */
 	struct syscalls_file_key file;
 	__u32 code, rdev;
-	__s32 fd;             /* by lock: the thread that holds it */
+	__s32 fd;
 	__u8 at_exec;         /* counts from its exec on */
 	__u8 born;            /* an exit without enter is to come: of the call that made it */
 	__u8 running;         /* … or of a call that it was in at the start, awake */
 	__u8 from_before;     /* its call began before the start */
+	__u8 stack_is_cut;    /* for want of what was mapped a moment ago */
 	const void *stranger; /* not watched, as long as it is in this set of cgroups */
+	/* By lock. */
+	struct futex_call futex;
+	__u64 stack;
+	struct syscalls_key lock, moved_to; /* `stack` 0: not moved */
 };
 
 struct {
@@ -72,21 +83,6 @@ struct {
 	__type(value, struct syscalls_detail);
 } details SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, KEYS_MAX);
-	__type(key, struct syscalls_file_key);
-	__type(value, struct syscalls_file);
-} files SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct syscalls_file);
-} new_file SEC(".maps");
-
 /* By thread: what those that have ended were called at last. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -95,13 +91,6 @@ struct {
 	__type(key, __u32);
 	__type(value, char[SYSCALLS_COMM]);
 } ended_names SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, SYSCALLS_COUNTS);
-	__type(key, __u32);
-	__type(value, __u64);
-} counts SEC(".maps");
 
 /* The compiler knows how large a code can be and drops the mask; the verifier does not know it. */
 #define MASKED(index, n)                                                                           \
@@ -122,40 +111,7 @@ static __always_inline __u32 traits_of(__u32 code)
 	return code < SYSCALLS_NUMBERS ? setup.traits[MASKED(code, SYSCALLS_NUMBERS)] : 0;
 }
 
-static __noinline void count(__u32 what, __u64 n)
-{
-	__u64 *at = bpf_map_lookup_elem(&counts, &what);
-
-	if (at)
-		*at += n;
-}
-
 /* --- files ------------------------------------------------------------------------------------ */
-
-static __noinline int keep_file_name(struct syscalls_file_key *key, struct file___file *file)
-{
-	__u32 zero = 0;
-	struct syscalls_file *name;
-	struct file_walk *walk;
-
-	if (bpf_map_lookup_elem(&files, key))
-		return 0;
-	name = bpf_map_lookup_elem(&new_file, &zero);
-	if (!name)
-		return 0;
-	name->mode = BPF_CORE_READ(file, f_inode, i_mode);
-	name->rdev = BPF_CORE_READ(file, f_inode, i_rdev);
-	name->magic = (__u32)BPF_CORE_READ(file, f_inode, i_sb, s_magic);
-	walk = file_walk(file);
-	if (!walk)
-		return 0;
-	name->parts = walk->n;
-	__builtin_memcpy(name->part, walk->part, sizeof(name->part));
-	/* Without memory right now it is kept with the next call. */
-	if (bpf_map_update_elem(&files, key, name, BPF_ANY) == -E_TOO_BIG)
-		count(SYSCALLS_FILES_FULL, 1);
-	return 0;
-}
 
 /* The file of a descriptor, now: at the exit of a close it is gone. */
 static __noinline int note_file(struct call_state *st, struct task_struct *task, __s32 fd)

@@ -69,7 +69,7 @@ exec 9>hold
 until grep -q '^ready' ready; do sleep 0.1; done
 sleep 1
 shown stack "inspect stack -p $hung"
-only stack '^# deadlock' '^[0-9].*hold_a: ' 3
+only stack '^# deadlock' '^  # +who' 4 '^#.* hold_a: ' 3
 sed -i "1s/-p [0-9]*/-p \$(pgrep waits)/" stack.txt
 exec 9>&-
 shown trace 'inspect trace -c -e read,write -- dd if=/dev/zero of=out bs=100 count=100000 2>/dev/null'

@@ -26,7 +26,8 @@ struct snapshot_wait {
 	const char *peer;   /* who has the other end of a pipe or Unix socket; NULL not known */
 	bool by_design;     /* it waits for work: epoll_wait, accept, … */
 	pid_t owner;        /* the thread that holds the lock; 0 not known */
-	uint64_t lock_va;   /* of the mutex; 0: none with a known owner */
+	uint32_t readers;   /* that hold it, of a rwlock without an owner */
+	uint64_t lock_va;   /* of the lock; 0: none with a known owner or readers */
 };
 
 struct snapshot_thread {
@@ -51,6 +52,7 @@ struct snapshot {
 	ARRAY(struct snapshot_group) groups; /* the odd ones first */
 	ARRAY(uint32_t) order;               /* indexes of threads by group */
 	uint32_t n_cycles;
+	uint32_t n_left_out;        /* kernel threads that sleep, when all are looked at */
 	bool by_iterator;           /* else from /proc */
 	uint64_t wall_ns;           /* CLOCK_REALTIME at the start */
 	uint64_t read_ns, total_ns; /* until every thread was read; and named */

@@ -15,7 +15,7 @@
 #include <inspect/syscalls.h>
 
 struct syscall_counts_config {
-	struct probe_target target;
+	struct probe_target target;     /* rows: by lock, user stacks are taken */
 	const struct syscall_set *only; /* NULL: all calls */
 	uint32_t by;                    /* enum syscalls_by, or'ed */
 	bool of_bytes;                  /* histograms of bytes instead of latency */
@@ -50,6 +50,9 @@ void syscall_counts_file(const struct syscall_counts *c, const struct syscalls_f
 /* What a thread that has ended was called, of counts by thread. False: not known. */
 bool syscall_counts_ended_name(const struct syscall_counts *c, uint32_t tid,
 			       char ret_comm[SYSCALLS_COMM + 1]);
+
+/* A stack by its id, of counts by lock. False: there is none, or it found no room. */
+bool syscall_counts_stack(const struct syscall_counts *c, uint64_t id, struct syscalls_stack *ret);
 
 /* The name of a device by its number (the kernel's): that of the node met first. Appended. */
 void syscall_counts_device(const struct syscall_counts *c, uint32_t rdev, struct strbuf *out);

@@ -27,6 +27,7 @@ struct syscall_detail {
 
 struct syscall_thread {
 	uint32_t pid, tid;
+	uint32_t own_tid; /* in its own pid namespace */
 	char comm[SYSCALLS_COMM + 1];
 	uint64_t watched_ns, in_call_ns;
 	uint32_t code;
@@ -37,6 +38,7 @@ struct syscall_losses {
 	uint64_t exits_without_enter, enters_without_exit;
 	uint64_t keys_dropped_calls; /* calls whose key found no room: all in the row `rest` */
 	uint64_t details_dropped, file_names_dropped, threads_dropped;
+	uint64_t stacks_dropped;      /* by lock: calls whose stack found no room */
 	uint64_t missed_by_recursion; /* program runs that the kernel left out */
 };
 

@@ -24,6 +24,7 @@ struct tracing_config {
 	const struct syscall_set *only; /* NULL: all calls */
 	uint32_t by;                    /* enum syscalls_by */
 	bool of_bytes, details;
+	bool with_stacks;                            /* by lock: user stacks */
 	uint64_t duration_ns, delay_ns, interval_ns; /* 0: none */
 	unsigned intervals_max;                      /* 0: no limit */
 	bool stdout_taken;                           /* what CMD writes to stdout goes to stderr */
@@ -35,6 +36,7 @@ struct tracing_config {
 struct tracing {
 	struct syscall_counts *counts; /* stopped; for names of files. NULL: probes */
 	struct probe_counts *probes;   /* stopped */
+	struct unwind_tables *tables;  /* what counts unwind by; NULL: no stacks */
 	struct syscall_table table;    /* of the whole measurement */
 	enum syscall_attach attached;
 	struct watched watched;

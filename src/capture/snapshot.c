@@ -5,7 +5,7 @@
  */
 #include "memory_probe.h"
 #include "signals.h"
-#include "snapshot_impl.h"
+#include "snapshot_holders.h"
 #include "unwinding.h"
 
 #include <inspect/clock.h>
@@ -211,15 +211,26 @@ static int name(struct snapshot_work *w, struct pipeline *p)
 
 /* --- the steps -------------------------------------------------------------------------------- */
 
+/* Of the whole system: this program, and what the kernel has for later. */
+static bool tells_nothing(const struct task_state *t)
+{
+	return t->pid == getpid() || (t->is_kernel && strchr("SIP", t->state));
+}
+
 static int list_threads(struct snapshot_work *w)
 {
 	CLEANUP(task_states_release) task_states tasks = {0};
 	int err = snapshot_read_tasks(w->session, false, &tasks);
 
-	for (size_t i = 0; i < tasks.n && !err; i++)
+	for (size_t i = 0; i < tasks.n && !err; i++) {
+		if (w->session->config->target->all && tells_nothing(&tasks.v[i])) {
+			w->result->n_left_out += tasks.v[i].pid != getpid();
+			continue;
+		}
 		err = array_push(&w->result->threads,
 				 (struct snapshot_thread){.task = tasks.v[i],
 							  .wait = {.text = ""}});
+	}
 	return err;
 }
 
@@ -298,6 +309,7 @@ static void work_release(struct snapshot_work *w)
 	for (size_t i = 0; i < w->kernel_text.n; i++)
 		free(w->kernel_text.v[i]);
 	array_release(&w->locked);
+	array_release(&w->rwlocks);
 	array_release(&w->chains);
 	array_release(&w->kernel_text);
 }
@@ -335,6 +347,10 @@ static int take(struct snapshot_work *w, const struct event_table *events)
 	s->read_ns = clock_now_ns() - start_ns;
 	if (!err)
 		err = name(w, p);
+	if (!err) {
+		snapshot_rwlock_holders(w);
+		err = snapshot_find_cycles(s);
+	}
 	if (!err)
 		err = snapshot_group(s);
 	s->total_ns = clock_now_ns() - start_ns;

@@ -267,6 +267,8 @@ static void add_futex(struct waiting_call *c)
 		c->object.failed = true;
 	if (str_ends(strbuf_str(&c->object), "+0x0"))
 		c->object.v[c->object.n -= strlen("+0x0")] = 0;
+	if (lock_name_is_gil(strbuf_str(&c->object)))
+		strbuf_puts(&c->object, " (GIL)");
 	add_call(c);
 	at = strstr(strbuf_str(&c->text), address);
 	if (!at)

@@ -25,14 +25,22 @@ struct snapshot_chain {
 	bool guessed;
 };
 
+/* What a rwlock says of its holders, if it is one. */
+struct snapshot_rwlock {
+	uint64_t va; /* 0: none */
+	pid_t writer;
+	uint32_t readers;
+};
+
 /* While one is taken. */
 struct snapshot_work {
 	struct snapshot_session *session;
 	struct snapshot *result;
 	struct unwind_walk walk;
-	ARRAY(pid_t) locked;                 /* processes whose memory can't be looked at */
-	ARRAY(struct snapshot_chain) chains; /* by thread */
-	ARRAY(char *) kernel_text;           /* by thread, from /proc: names, leaf first; or NULL */
+	ARRAY(pid_t) locked;                   /* processes whose memory can't be looked at */
+	ARRAY(struct snapshot_chain) chains;   /* by thread */
+	ARRAY(struct snapshot_rwlock) rwlocks; /* by thread */
+	ARRAY(char *) kernel_text; /* by thread, from /proc: names, leaf first; or NULL */
 	uint64_t buffer[UNWIND_MAX_STACK];
 };
 
@@ -55,8 +63,9 @@ int snapshot_walk(struct snapshot_work *w);
 typedef int snapshot_sampled_fn(void *ctx, size_t index, const struct sample *s);
 int snapshot_sample(const pid_t *tids, size_t n, snapshot_sampled_fn *fn, void *ctx);
 
-/* What each thread waits for; who waits for whom in circles. 0 or -errno. */
+/* What each thread waits for. 0 or -errno. */
 int snapshot_waits(struct snapshot_work *w);
+/* Who waits for whom in circles. 0 or -ENOMEM. */
 int snapshot_find_cycles(struct snapshot *s);
 
 /* Groups and their order. 0 or -errno. */

@@ -1,61 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What a thread waits for: the system call that it is in, and who holds the lock. */
 #include "fd_peers.h"
-#include "snapshot_call.h"
+#include "snapshot_holders.h"
 
 #include <inspect/fd_names.h>
 #include <inspect/lock_names.h>
 #include <inspect/procfs.h>
-#include <linux/futex.h>
-
-/* --- locks ------------------------------------------------------------------------------------ */
-
-/* The thread that has this id in its own pid namespace, in that process first. */
-static pid_t find_owner(const struct snapshot *s, pid_t pid, pid_t own_tid)
-{
-	pid_t other = 0;
-
-	for (size_t i = 0; i < s->threads.n; i++) {
-		const struct task_state *t = &s->threads.v[i].task;
-
-		if ((t->own_tid ? t->own_tid : t->tid) != own_tid)
-			continue;
-		if (t->pid == pid)
-			return t->tid;
-		other = t->tid;
-	}
-	return other;
-}
-
-/*
- * Who holds it, where the lock says so: futexes of the PI and robust kinds hold the owner's id in
- * their word (Documentation/locking/robust-futex-ABI.rst). glibc's plain mutex waits with
- * FUTEX_WAIT for 2 (lowlevellock.c) on the first word of struct __pthread_mutex_s, whose third is
- * the owner: taken when it is the id of a thread. *ret_va: the mutex.
- */
-static pid_t lock_owner(const struct waiting_call *c, uint64_t *ret_va)
-{
-	struct {
-		uint32_t lock, count, owner, users;
-	} mutex;
-	uint64_t va = c->task->args[0];
-	uint32_t command = (uint32_t)c->task->args[1] & (uint32_t)FUTEX_CMD_MASK, id;
-	pid_t owner;
-
-	if (remote_memory_read(c->memory, va, &mutex, sizeof(mutex)))
-		return 0;
-	if (command == FUTEX_LOCK_PI || command == 13 ||
-	    (command == FUTEX_WAIT && c->task->args[2] & FUTEX_WAITERS))
-		id = mutex.lock & FUTEX_TID_MASK;
-	else if (command == FUTEX_WAIT && (uint32_t)c->task->args[2] == 2 && mutex.lock == 2)
-		id = mutex.owner;
-	else
-		return 0;
-	owner = id ? find_owner(c->names->work->result, c->task->pid, (pid_t)id) : 0;
-	if (owner)
-		*ret_va = va;
-	return owner;
-}
 
 /* --- one thread ------------------------------------------------------------------------------- */
 
@@ -73,7 +23,8 @@ static int keep(struct snapshot *s, const struct strbuf *text, const char **ret)
 	return text->failed || !*ret ? -ENOMEM : 0;
 }
 
-static int describe(struct waiting_call *c, struct snapshot *s, struct snapshot_thread *t)
+static int describe(struct waiting_call *c, struct snapshot *s, struct snapshot_thread *t,
+		    struct snapshot_rwlock *ret_rwlock)
 {
 	uint32_t nr = (uint32_t)c->task->syscall_nr & ~SYSCALL_X32_BIT;
 	char buffer[SYSCALL_NAME_BYTES], call[SYSCALL_NAME_BYTES + 8];
@@ -91,7 +42,7 @@ static int describe(struct waiting_call *c, struct snapshot *s, struct snapshot_
 	if (!str_eq(c->name, "futex"))
 		t->wait.by_design = syscall_classes(c->abi, nr) & SYSCALL_WAITS;
 	else if (!err)
-		t->wait.owner = lock_owner(c, &t->wait.lock_va);
+		snapshot_holder(c, &t->wait, ret_rwlock);
 	return err;
 }
 
@@ -112,7 +63,7 @@ static int describe_zombie(struct snapshot *s, struct snapshot_thread *t)
 }
 
 static int wait_of(const struct call_names *names, struct snapshot_work *w,
-		   struct snapshot_thread *t)
+		   struct snapshot_thread *t, struct snapshot_rwlock *ret_rwlock)
 {
 	struct waiting_call c = {
 		.names = names,
@@ -128,7 +79,7 @@ static int wait_of(const struct call_names *names, struct snapshot_work *w,
 	if (t->task.syscall_nr < 0 || t->task.is_kernel || strchr("RXTt", t->task.state))
 		return 0;
 	remote_memory_begin(c.memory, snapshot_is_locked(w, t->task.pid) ? 0 : t->task.pid);
-	err = describe(&c, w->result, t);
+	err = describe(&c, w->result, t, ret_rwlock);
 	strbuf_release(&c.text);
 	strbuf_release(&c.object);
 	strbuf_release(&c.peer);
@@ -149,8 +100,11 @@ int snapshot_waits(struct snapshot_work *w)
 	for (size_t i = 0; i < w->result->threads.n && !err; i++) {
 		const struct call_names names = {
 			.work = w, .fds = fds, .peers = peers, .locks = locks};
+		struct snapshot_rwlock rwlock = {0};
 
-		err = wait_of(&names, w, &w->result->threads.v[i]);
+		err = wait_of(&names, w, &w->result->threads.v[i], &rwlock);
+		if (!err)
+			err = array_push(&w->rwlocks, rwlock);
 	}
-	return err ? err : snapshot_find_cycles(w->result);
+	return err;
 }

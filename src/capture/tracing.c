@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "sampling.h"
 #include "watch.h"
 
 #include <inspect/clock.h>
 #include <inspect/tracing.h>
+#include <inspect/unwind.h>
 
 /* Slots of the kernel's histograms have 32 bits: they are read before they can wrap. */
 #define READ_NS_MAX (60 * NSEC_PER_SEC)
@@ -40,6 +42,13 @@ static int open_source(struct trace_session *s, note_list *notes)
 		probe = *c->probe;
 		probe.target = counts.target;
 		return probe_counts_new(&probe, c->host, &r->probes, s->d);
+	}
+	err = c->with_stacks ? unwind_tables_new(true, &r->tables) : 0;
+	if (err)
+		return diag_errno(s->d, err, "preparing to unwind");
+	if (c->with_stacks) {
+		counts.target.rows = unwind_rows_of_tables;
+		counts.target.rows_ctx = r->tables;
 	}
 	err = syscall_counts_new(&counts, c->host, notes, &r->counts, s->d);
 	if (!err)
@@ -225,6 +234,8 @@ void tracing_release(struct tracing *t)
 	syscall_table_release(&t->table);
 	syscall_counts_free(t->counts);
 	probe_counts_free(t->probes);
+	unwind_tables_free(t->tables); /* their thread has used it */
+	t->tables = NULL;
 	t->probes = NULL;
 	t->counts = NULL;
 	watched_release(&t->watched);

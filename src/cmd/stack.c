@@ -7,7 +7,7 @@
 #include <inspect/command.h>
 #include <inspect/term.h>
 
-enum { BINDINGS_MAX = 8 };
+enum { BINDINGS_MAX = 8, FRAMES_SHOWN = 12 };
 
 struct stack_values {
 	struct target_options target;
@@ -15,6 +15,7 @@ struct stack_values {
 	struct common_options common;
 	uint64_t interval_ns;
 	unsigned count;
+	unsigned max_stack; /* 0: not given */
 	bool all;
 };
 
@@ -32,6 +33,16 @@ static const struct option target_options[] = {
 	 .type = OPTION_STRING,
 	 .offset = AT(tids),
 	 .help = "these threads alone"},
+	{.name = "all-cpus",
+	 .letter = 'a',
+	 .type = OPTION_FLAG,
+	 .offset = AT(all),
+	 .help = "the whole system, without kernel threads that sleep"},
+	{.name = "cgroup",
+	 .arg = "PATH",
+	 .type = OPTION_STRING,
+	 .offset = AT(cgroup),
+	 .help = "a cgroup (container, service)"},
 	{.name = "children",
 	 .type = OPTION_FLAG,
 	 .offset = AT(children),
@@ -56,10 +67,15 @@ static const struct option own_options[] = {
 	 .type = OPTION_INTERVAL,
 	 .offset = OWN(interval_ns),
 	 .help = "time between two snapshots (default 1s)"},
+	{.name = "max-stack",
+	 .arg = "N",
+	 .type = OPTION_UNSIGNED,
+	 .offset = OWN(max_stack),
+	 .help = "frames of a stack to print, the innermost (default 12)"},
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(all),
-	 .help = "name every thread of a group"},
+	 .help = "every thread of a group by name, and whole stacks"},
 	{0},
 };
 static const struct option_group own_group = {"Snapshots", own_options};
@@ -92,6 +108,7 @@ static int print_text(const struct stack_values *v, const struct snapshot *s, si
 		.color = term_use_color(v->common.color, STDOUT_FILENO),
 		.ascii = !term_is_utf8(),
 		.all = v->all,
+		.max_stack = v->max_stack ? v->max_stack : FRAMES_SHOWN,
 	};
 	int err;
 
@@ -125,6 +142,7 @@ static int finish_data(const struct stack_values *v, struct output *out, const n
 	result_fact(r, "total_ns", "", cell_u64(CELL_NS, last->total_ns));
 	result_fact(r, "threads_count", "threads", cell_u64(CELL_COUNT, last->threads.n));
 	result_fact(r, "deadlocks", "deadlocks", cell_u64(CELL_COUNT, last->n_cycles));
+	result_fact(r, "kernel_threads_left_out", "", cell_u64(CELL_COUNT, last->n_left_out));
 	for (size_t i = 0; i < notes->n; i++)
 		result_note(r, "%s", notes->v[i]);
 	return print_result(r, &v->common, true, d);
@@ -134,7 +152,7 @@ static int finish_data(const struct stack_values *v, struct output *out, const n
 
 static int check_snapshot(const struct snapshot *s, const struct target *t, struct diag *d)
 {
-	if (s->threads.n)
+	if (s->threads.n || t->all || t->cgroup)
 		return 0;
 	diag_set(d, -ESRCH, "no thread of %s %d is to be seen: it has ended, or is hidden",
 		 t->pids.n ? "process" : "thread", t->pids.n ? t->pids.v[0] : t->tids.v[0]);
@@ -183,7 +201,9 @@ static int run_snapshots(const struct stack_values *v, struct snapshot_session *
 static int resolve(struct stack_values *v, const struct operands *operands, const struct host *host,
 		   note_list *notes, struct target *ret, struct diag *d)
 {
+	CLEANUP(note_list_release) note_list unused = {0}; /* they speak of recordings */
 	const struct operands none = {0};
+	int err;
 
 	if (operands->n) {
 		diag_set(d, -EINVAL, "inspect stack takes no operand, but has '%s'",
@@ -194,13 +214,16 @@ static int resolve(struct stack_values *v, const struct operands *operands, cons
 				 : "PID");
 		return -EINVAL;
 	}
-	if (!v->target.pids && !v->target.tids) {
+	if (!v->target.pids && !v->target.tids && !v->target.all && !v->target.cgroup) {
 		diag_set(d, -EINVAL, "nothing to look at: no target is given");
-		diag_fix(d, "inspect stack -p PID, or -t TID");
+		diag_fix(d, "inspect stack -p PID, or -t TID, -a, --cgroup PATH");
 		return -EINVAL;
 	}
 	v->target.with_zombies = true;
-	return target_resolve(&v->target, &none, host, notes, ret, d);
+	err = target_resolve(&v->target, &none, host, v->target.cgroup ? &unused : notes, ret, d);
+	if (!err && ret->cgroup && !ret->pids.n)
+		err = target_list_cgroup(ret, &unused, d);
+	return err;
 }
 
 static int stack(struct stack_values *v, const struct operands *operands, struct diag *d)
@@ -260,7 +283,7 @@ const struct command command_stack = {
 	.name = "stack",
 	.summary = "what every thread is at now: its stack, and what it waits for since when",
 	.question = "Why does it hang?",
-	.usage = "stack [OPTIONS] -p PID,… | -t TID,… [-n N] [-I TIME]",
+	.usage = "stack [OPTIONS] -p PID,… | -t TID,… | -a | --cgroup PATH [-n N] [-I TIME]",
 	.help = help,
 	.run = run,
 };

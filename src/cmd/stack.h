@@ -9,7 +9,8 @@
 struct stack_style {
 	unsigned width; /* columns; 0: nothing is cut */
 	bool color, ascii;
-	bool all; /* name every thread of a group */
+	bool all;         /* name every thread of a group, and show whole stacks */
+	size_t max_stack; /* user frames of a stack, else */
 };
 
 /* 0, -ENOMEM, or -EIO when a write failed. */

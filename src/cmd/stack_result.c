@@ -24,6 +24,7 @@ static const struct column thread_columns[] = {
 	{"peer", "other end", CELL_TEXT, COLUMN_DATA_ONLY},
 	{"by_design", "by design", CELL_BOOL, COLUMN_DATA_ONLY},
 	{"holder_tid", "held by", CELL_COUNT, 0},
+	{"holding_readers", "", CELL_COUNT, COLUMN_DATA_ONLY},
 	{"deadlock", "deadlock", CELL_COUNT, 0},
 	{"stack", "stack", CELL_TEXT, 0},
 };
@@ -80,6 +81,7 @@ static void add_thread(struct result *r, size_t section, const struct snapshot *
 		cell_bool(w->by_design),
 		w->owner ? cell_u64(CELL_COUNT, (uint64_t)w->owner)
 			 : cell_null(r, "the lock does not say, or there is none"),
+		w->readers ? cell_u64(CELL_COUNT, w->readers) : cell_null(r, "none is known"),
 		t->cycle ? cell_u64(CELL_COUNT, t->cycle) : cell_null(r, "in none"),
 		cell_text(r, stack_words(t)),
 	};

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A snapshot for people: who waits for whom first, then the groups, the odd ones first. */
-#include "stack.h"
-
-#include "frame_page.h"
+#include "stack_page.h"
 
 #include <inspect/clock.h>
 #include <inspect/term.h>
 
 enum { TIDS_SHOWN = 8 };
 
-struct page {
-	const struct snapshot *s;
-	const struct stack_style *style;
-	struct frame_page page;
-};
-
-static const struct snapshot_thread *thread_at(const struct snapshot *s, size_t i)
+const struct snapshot_thread *stack_thread_at(const struct snapshot *s, size_t i)
 {
 	return &s->threads.v[s->order.v[i]];
 }
@@ -78,15 +70,14 @@ static const char *spell_time(uint64_t ns, char *buf, size_t size)
 	return ns < NSEC_PER_MSEC ? "under 1 ms" : duration_format(ns, buf, size);
 }
 
-/* "3.2 s", or "3.2 s … 14 s" of several that differ. */
-static void add_times(struct strbuf *b, const struct snapshot *s, const struct snapshot_group *g)
+void stack_put_times(struct strbuf *b, const struct snapshot *s, const struct snapshot_group *g)
 {
 	uint64_t least = UINT64_MAX, most = 0;
 	char from_buf[32], to_buf[32];
 	const char *from, *to;
 
 	for (size_t i = g->first; i < g->first + g->n; i++) {
-		uint64_t ns = thread_at(s, i)->task.since_ns;
+		uint64_t ns = stack_thread_at(s, i)->task.since_ns;
 
 		if (ns == TASK_STATE_TIME_UNKNOWN)
 			return;
@@ -96,9 +87,9 @@ static void add_times(struct strbuf *b, const struct snapshot *s, const struct s
 	from = spell_time(least, from_buf, sizeof(from_buf));
 	to = spell_time(most, to_buf, sizeof(to_buf));
 	if (str_eq(from, to))
-		strbuf_printf(b, " for %s", to);
+		strbuf_puts(b, to);
 	else
-		strbuf_printf(b, " for %s … %s", from, to);
+		strbuf_printf(b, "%s … %s", from, to);
 }
 
 /* --- what a group waits for ------------------------------------------------------------------- */
@@ -108,50 +99,79 @@ static size_t count_objects(const struct snapshot *s, const struct snapshot_grou
 	size_t n = 0;
 
 	for (size_t i = g->first; i < g->first + g->n; i++) {
-		const char *object = thread_at(s, i)->wait.object;
+		const char *object = stack_thread_at(s, i)->wait.object;
 		bool seen = !object;
 
 		for (size_t k = g->first; k < i && !seen && n < TIDS_SHOWN; k++)
-			seen = thread_at(s, k)->wait.object &&
-			       str_eq(thread_at(s, k)->wait.object, object);
+			seen = stack_thread_at(s, k)->wait.object &&
+			       str_eq(stack_thread_at(s, k)->wait.object, object);
 		n += !seen;
 	}
 	return n;
 }
 
-static void add_holder(struct page *p, const struct snapshot_thread *t)
+static void add_holder(struct strbuf *b, const struct snapshot *s, const struct snapshot_wait *wait)
 {
-	strbuf_printf(&p->page.line, ", held by %d", t->wait.owner);
-	for (size_t i = 0; i < p->s->threads.n; i++) {
-		if (p->s->threads.v[i].task.tid != t->wait.owner)
+	if (wait->readers)
+		strbuf_printf(b, ", held by %u reader%s", wait->readers,
+			      wait->readers == 1 ? "" : "s");
+	if (!wait->owner)
+		return;
+	strbuf_printf(b, ", held by %d", wait->owner);
+	for (size_t i = 0; i < s->threads.n; i++) {
+		if (s->threads.v[i].task.tid != wait->owner)
 			continue;
-		strbuf_putc(&p->page.line, ' ');
-		frame_page_escape(&p->page.line, p->s->threads.v[i].task.comm);
+		strbuf_putc(b, ' ');
+		frame_page_escape(b, s->threads.v[i].task.comm);
 		return;
 	}
 }
 
-static void print_wait(struct page *p, const struct snapshot_group *g)
+/* Of a group that waits for one lock, all that wait there have one holder. */
+static bool has_one_holder(const struct snapshot *s, const struct snapshot_group *g)
 {
-	const struct snapshot_thread *t = thread_at(p->s, g->first);
-	size_t n = count_objects(p->s, g);
+	const struct snapshot_wait *first = &stack_thread_at(s, g->first)->wait;
 
-	strbuf_printf(&p->page.line, "%*s%s", FRAME_INDENT, "",
-		      t->task.state == 'Z' ? "awaits  " : "in      ");
+	for (size_t i = g->first + 1; i < g->first + g->n; i++)
+		if (stack_thread_at(s, i)->wait.owner != first->owner ||
+		    stack_thread_at(s, i)->wait.lock_va != first->lock_va)
+			return false;
+	return true;
+}
+
+void stack_put_wait(struct strbuf *b, const struct snapshot *s, const struct snapshot_group *g,
+		    bool is_short)
+{
+	const struct snapshot_thread *t = stack_thread_at(s, g->first);
+
 	if (t->wait.text[0]) {
-		frame_page_escape(&p->page.line, t->wait.text);
-		if (n > 1)
-			strbuf_puts(&p->page.line, " and others");
-		if (t->wait.owner && g->n == 1)
-			add_holder(p, t);
+		if (is_short && t->wait.call) {
+			strbuf_printf(b, "%s%s", t->wait.call, t->wait.object ? " " : "");
+			frame_page_escape(b, t->wait.object ? t->wait.object : "");
+		} else {
+			frame_page_escape(b, t->wait.text);
+		}
+		if (count_objects(s, g) > 1)
+			strbuf_puts(b, " and others");
+		if (has_one_holder(s, g))
+			add_holder(b, s, &t->wait);
 		if (t->wait.by_design)
-			strbuf_puts(&p->page.line, "   (by design)");
-	} else if (stack_in_page_fault(p->s, t)) {
-		strbuf_puts(&p->page.line, "a page fault");
-	} else {
-		strbuf_clear(&p->page.line);
-		return;
+			strbuf_puts(b, is_short ? " (by design)" : "   (by design)");
+	} else if (stack_in_page_fault(s, t)) {
+		strbuf_puts(b, "a page fault");
 	}
+}
+
+static void print_wait(struct stack_page *p, const struct snapshot_group *g)
+{
+	const struct snapshot_thread *t = stack_thread_at(p->s, g->first);
+	CLEANUP(strbuf_release) struct strbuf wait = {0};
+
+	stack_put_wait(&wait, p->s, g, false);
+	if (!wait.n)
+		return;
+	strbuf_printf(&p->page.line, "%*s%s%s", FRAME_INDENT, "",
+		      t->task.state == 'Z' ? "awaits  " : "in      ", strbuf_str(&wait));
 	frame_page_flush(&p->page, true, "36");
 	if (!t->wait.peer || g->n > 1)
 		return;
@@ -162,9 +182,10 @@ static void print_wait(struct page *p, const struct snapshot_group *g)
 
 /* --- frames ----------------------------------------------------------------------------------- */
 
-static void print_user(struct page *p, const struct snapshot_thread *t)
+static void print_user(struct stack_page *p, const struct snapshot_thread *t)
 {
-	frame_page_user(&p->page, p->s->profile, &t->path, t->path.at.n, SIZE_MAX);
+	frame_page_user(&p->page, p->s->profile, &t->path, t->path.at.n,
+			p->style->all ? SIZE_MAX : p->style->max_stack);
 	if (t->stack == SNAPSHOT_STACK_NONE && t->missing) {
 		strbuf_printf(&p->page.line, "%*s[no user stack: %s]", FRAME_INDENT, "",
 			      t->missing);
@@ -179,13 +200,13 @@ static void print_user(struct page *p, const struct snapshot_thread *t)
 
 /* --- groups ----------------------------------------------------------------------------------- */
 
-static void add_thread(struct strbuf *b, const struct snapshot_thread *t)
+void stack_put_thread(struct strbuf *b, const struct snapshot_thread *t)
 {
 	strbuf_printf(b, "%d ", t->task.tid);
 	frame_page_escape(b, t->task.comm);
 }
 
-static void print_members(struct page *p, const struct snapshot_group *g)
+static void print_members(struct stack_page *p, const struct snapshot_group *g)
 {
 	size_t shown = p->style->all ? g->n : MIN(g->n, (size_t)TIDS_SHOWN);
 	unsigned width = p->style->width ? MAX(p->style->width, (unsigned)FRAME_WIDTH_LEAST) : 100;
@@ -194,7 +215,7 @@ static void print_members(struct page *p, const struct snapshot_group *g)
 	for (size_t i = 0; i < shown; i++) {
 		CLEANUP(strbuf_release) struct strbuf one = {0};
 
-		add_thread(&one, thread_at(p->s, g->first + i));
+		stack_put_thread(&one, stack_thread_at(p->s, g->first + i));
 		if (i + 1 < g->n)
 			strbuf_putc(&one, ',');
 		if (i && term_columns(strbuf_str(&p->page.line)) + one.n + 1 > width) {
@@ -208,18 +229,24 @@ static void print_members(struct page *p, const struct snapshot_group *g)
 	frame_page_flush(&p->page, true, NULL);
 }
 
-static void print_group(struct page *p, const struct snapshot_group *g)
+static void print_group(struct stack_page *p, size_t number)
 {
-	const struct snapshot_thread *t = thread_at(p->s, g->first);
+	const struct snapshot_group *g = &p->s->groups.v[number - 1];
+	const struct snapshot_thread *t = stack_thread_at(p->s, g->first);
+	CLEANUP(strbuf_release) struct strbuf times = {0};
 
 	frame_page_flush(&p->page, false, NULL);
+	if (p->s->groups.n > 1)
+		strbuf_printf(&p->page.line, "#%zu ", number);
 	if (g->n == 1)
-		add_thread(&p->page.line, t);
+		stack_put_thread(&p->page.line, t);
 	else
 		strbuf_printf(&p->page.line, "%zu threads", g->n);
 	strbuf_printf(&p->page.line, ": %s", stack_state_words(&t->task));
 	if (!t->task.on_cpu && t->task.state != 'I')
-		add_times(&p->page.line, p->s, g);
+		stack_put_times(&times, p->s, g);
+	if (times.n)
+		strbuf_printf(&p->page.line, " for %s", strbuf_str(&times));
 	frame_page_flush(&p->page, true, "1");
 	if (g->n > 1)
 		print_members(p, g);
@@ -231,7 +258,7 @@ static void print_group(struct page *p, const struct snapshot_group *g)
 /* --- the head --------------------------------------------------------------------------------- */
 
 /* One line for each thread of a circle. */
-static void print_cycle(struct page *p, uint32_t cycle)
+static void print_cycle(struct stack_page *p, uint32_t cycle)
 {
 	const struct snapshot *s = p->s;
 	size_t n = 0;
@@ -247,10 +274,10 @@ static void print_cycle(struct page *p, uint32_t cycle)
 		if (t->cycle != cycle)
 			continue;
 		strbuf_puts(&p->page.line, "#   ");
-		add_thread(&p->page.line, t);
+		stack_put_thread(&p->page.line, t);
 		strbuf_puts(&p->page.line, " waits for ");
 		frame_page_escape(&p->page.line, t->wait.object ? t->wait.object : "a lock");
-		add_holder(p, t);
+		add_holder(&p->page.line, s, &t->wait);
 		frame_page_flush(&p->page, true, "31");
 	}
 }
@@ -282,7 +309,7 @@ static void add_counts(struct strbuf *b, const struct snapshot *s)
 	}
 }
 
-static void print_head(struct page *p)
+static void print_head(struct stack_page *p)
 {
 	const struct snapshot *s = p->s;
 	size_t processes = 0;
@@ -300,13 +327,18 @@ static void print_head(struct page *p)
 		      s->groups.n, plural(s->groups.n),
 		      duration_format(s->read_ns, read, sizeof(read)));
 	frame_page_flush(&p->page, true, NULL);
+	if (s->n_left_out) {
+		strbuf_printf(&p->page.line, "# %u kernel threads that sleep are left out",
+			      s->n_left_out);
+		frame_page_flush(&p->page, true, NULL);
+	}
 	for (uint32_t i = 1; i <= s->n_cycles; i++)
 		print_cycle(p, i);
 }
 
 int stack_text(const struct snapshot *s, const struct stack_style *style, FILE *out)
 {
-	struct page p = {
+	struct stack_page p = {
 		.s = s,
 		.style = style,
 		.page = {.out = out,
@@ -317,8 +349,9 @@ int stack_text(const struct snapshot *s, const struct stack_style *style, FILE *
 	int err;
 
 	print_head(&p);
-	for (size_t i = 0; i < s->groups.n; i++)
-		print_group(&p, &s->groups.v[i]);
+	stack_summary(&p);
+	for (size_t i = 1; i <= s->groups.n; i++)
+		print_group(&p, i);
 	err = p.page.failed ? -ENOMEM : fflush(out) || ferror(out) ? -EIO : 0;
 	strbuf_release(&p.page.line);
 	return err;

@@ -66,7 +66,7 @@ static const char *schema_of(const struct trace_values *v)
 static int fill(const struct trace_view *view, const char *target, struct result *r)
 {
 	if (view->v->locks)
-		return trace_lock_table(view, r);
+		return trace_lock_table(view, target, r);
 	return view->v->hist ? trace_hist(view, r) : trace_summary(view, target, r);
 }
 
@@ -112,6 +112,7 @@ static int measure(struct trace_run *run)
 		.by = run->by,
 		.of_bytes = run->of == TRACE_OF_BYTES,
 		.details = run->locks != NULL,
+		.with_stacks = v->locks,
 		.duration_ns = v->duration.duration_ns,
 		.delay_ns = v->duration.delay_ns,
 		.interval_ns = v->interval_ns,

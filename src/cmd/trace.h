@@ -155,8 +155,8 @@ const char *trace_lock_name(const struct trace_locks *l, struct result *r, uint3
 			    uint64_t user_va);
 bool trace_lock_is_gil(const struct trace_locks *l, uint32_t pid, uint64_t user_va);
 
-/* --locks: a row for each lock. 0 or -ENOMEM. */
-int trace_lock_table(const struct trace_view *view, struct result *r);
+/* --locks: a row for each lock, and the stacks of the first. 0 or -ENOMEM. */
+int trace_lock_table(const struct trace_view *view, const char *target, struct result *r);
 
 /* --- what it means (trace_numbers.c, trace_rules.c) ------------------------------------------- */
 

@@ -66,6 +66,8 @@ static int learn(struct trace_locks *l, uint32_t pid, uint64_t user_va)
 	if (!pid || find(l, pid, user_va) || l->v.n >= NAMES_MAX)
 		return 0;
 	err = lock_names_text(l->names, (pid_t)pid, user_va, &name);
+	if (str_ends(strbuf_str(&name), "+0x0"))
+		name.v[name.n -= strlen("+0x0")] = 0;
 	/* Nothing to be learnt of a process that has ended. */
 	if (err || str_starts(strbuf_str(&name), "0x"))
 		return err == -ENOMEM ? err : 0;

@@ -1,79 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* --locks: who waits at which futex, for how long, and who wakes. */
-#include "trace.h"
+#include "trace_locks.h"
 
-enum { LOCK_COLUMNS = 18, LOCKS_SHOWN = 15 };
+#include <inspect/clock.h>
+#include <inspect/code_names.h>
 
-/* What the details say about one lock. */
-struct lock_facts {
-	uint64_t waiters, timeouts, races, pi_waits, broadcasts;
-	const struct syscall_detail *top_waiter, *top_waker, *top_holder;
-};
-
-/* --- threads ---------------------------------------------------------------------------------- */
-
-static const char *name_of_thread(const struct trace_view *view, uint32_t tid,
-				  char comm[SYSCALLS_COMM + 1])
-{
-	for (size_t i = 0; i < view->table->threads.n; i++)
-		if (view->table->threads.v[i].tid == tid)
-			return view->table->threads.v[i].comm;
-	return syscall_counts_ended_name(view->counts, tid, comm) ? comm : NULL;
-}
-
-static struct cell thread_cell(const struct trace_view *view, const struct syscall_detail *d,
-			       const char *none, struct result *r)
-{
-	char comm[SYSCALLS_COMM + 1];
-	const char *name = d ? name_of_thread(view, d->key.id, comm) : NULL;
-
-	if (!d)
-		return cell_null(r, none);
-	return cell_text(r, result_text(r, "%u%s%s", d->key.id, name ? " " : "", name ? name : ""));
-}
-
-/* --- facts ------------------------------------------------------------------------------------ */
-
-static void keep_greater(const struct syscall_detail **top, const struct syscall_detail *d,
-			 bool by_count)
-{
-	uint64_t v = by_count ? d->v.count : d->v.sum;
-
-	if (!*top || v > (by_count ? (*top)->v.count : (*top)->v.sum))
-		*top = d;
-}
-
-static struct lock_facts facts_of(const struct trace_view *view, uint64_t lock)
-{
-	struct lock_facts f = {0};
-	char comm[SYSCALLS_COMM + 1];
-
-	for (size_t i = 0; i < view->table->details.n; i++) {
-		const struct syscall_detail *d = &view->table->details.v[i];
-
-		if (d->key.value != lock)
-			continue;
-		if (d->key.kind == SYSCALLS_LOCK_WAITER) {
-			f.waiters++;
-			keep_greater(&f.top_waiter, d, false);
-		} else if (d->key.kind == SYSCALLS_LOCK_WAKER) {
-			keep_greater(&f.top_waker, d, true);
-		} else if (d->key.kind == SYSCALLS_LOCK_HOLDER) {
-			/* Whatever lies behind another kind of lock is no thread. */
-			if (name_of_thread(view, d->key.id, comm))
-				keep_greater(&f.top_holder, d, false);
-		} else if (d->key.kind == SYSCALLS_LOCK_TIMEOUT) {
-			f.timeouts += d->v.count;
-		} else if (d->key.kind == SYSCALLS_LOCK_EAGAIN) {
-			f.races += d->v.count;
-		} else if (d->key.kind == SYSCALLS_LOCK_PI) {
-			f.pi_waits += d->v.count;
-		} else if (d->key.kind == SYSCALLS_LOCK_BROADCAST) {
-			f.broadcasts += d->v.count;
-		}
-	}
-	return f;
-}
+enum { LOCK_COLUMNS = 20, LOCKS_SHOWN = 15, STACKS_SHOWN = 1 };
 
 static const char *lock_name(const struct trace_view *view, const struct syscalls_key *key,
 			     struct result *r)
@@ -113,37 +45,56 @@ static bool is_wanted(const struct trace_view *view, const struct syscalls_key *
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static void add_lock(const struct trace_view *view, const struct syscall_row *row, struct result *r,
-		     size_t section)
-{
-	struct lock_facts f = facts_of(view, row->key.stack);
-	const char *name = lock_name(view, &row->key, r), *none = "no wait has ended";
+/* A lock that is shown. */
+struct shown_lock {
+	const struct syscall_row *row;
+	const char *name, *kind;
+	struct lock_facts facts;
+};
 
-	if (!is_wanted(view, &row->key, name))
-		return;
+struct shown_locks {
+	ARRAY(struct shown_lock) v;
+	uint64_t total_ns;
+};
+
+static struct cell thread_cell(const struct trace_view *view, const struct lock_role *role,
+			       const char *none, struct result *r)
+{
+	return role->tid ? cell_text(r, lock_thread_text(view, role->tid, r)) : cell_null(r, none);
+}
+
+static void put_lock(const struct trace_view *view, const struct shown_lock *lock, size_t number,
+		     struct result *r, size_t section)
+{
+	const struct syscall_row *row = lock->row;
+	const struct lock_facts *f = &lock->facts;
+	const char *none = "no wait has ended";
+
 #define NS_OF_WAITS(v) (row->calls ? cell_u64(CELL_NS, (v)) : cell_null(r, none))
 	result_row(
 		r, section,
 		(const struct cell[LOCK_COLUMNS]){
-			cell_text(r, name),
-			cell_text(r, kind_of(view, &row->key, &f)),
+			cell_u64(CELL_COUNT, number),
+			cell_text(r, lock->name),
+			cell_text(r, lock->kind),
 			row->key.pid ? cell_u64(CELL_COUNT, row->key.pid)
 				     : cell_null(r, "shared by processes"),
 			cell_text(r, result_text(r, "0x%llx", (unsigned long long)row->key.inode)),
 			cell_u64(CELL_COUNT, row->calls),
-			cell_u64(CELL_COUNT, f.waiters),
+			cell_u64(CELL_COUNT, f->waiters),
 			cell_u64(CELL_NS, trace_row_wall_ns(row)),
 			NS_OF_WAITS(row->total_ns / row->calls),
 			NS_OF_WAITS(histogram_percentile(&row->h, 50)),
 			NS_OF_WAITS(histogram_percentile(&row->h, 99)),
 			NS_OF_WAITS(row->h.max),
-			cell_u64(CELL_COUNT, f.timeouts),
-			cell_u64(CELL_COUNT, f.races),
+			cell_u64(CELL_COUNT, f->timeouts),
+			cell_u64(CELL_COUNT, f->races),
+			cell_u64(CELL_COUNT, f->moved),
 			cell_u64(CELL_COUNT, row->in_flight),
 			row->in_flight ? cell_u64(CELL_NS, row->oldest_ns) : cell_null(r, ""),
-			thread_cell(view, f.top_waiter, "no wait has ended", r),
-			thread_cell(view, f.top_waker, "nobody of the target woke", r),
-			thread_cell(view, f.top_holder, "", r),
+			thread_cell(view, &f->waiter, none, r),
+			thread_cell(view, &f->waker, "nobody of the target woke", r),
+			thread_cell(view, &f->holder, "", r),
 		});
 #undef NS_OF_WAITS
 }
@@ -152,7 +103,8 @@ static const struct column *lock_columns(bool narrow)
 {
 #define COLUMNS_OF(wide)                                                                           \
 	{                                                                                          \
-		{"lock", "lock", CELL_TEXT, COLUMN_CUT}, {"kind", "kind?", CELL_TEXT, 0},          \
+		{"number", "#", CELL_COUNT, 0}, {"lock", "lock", CELL_TEXT, COLUMN_CUT},           \
+			{"kind", "kind?", CELL_TEXT, 0},                                           \
 			{"pid", "", CELL_COUNT, COLUMN_DATA_ONLY},                                 \
 			{"address", "", CELL_TEXT, COLUMN_DATA_ONLY},                              \
 			{"waits", "waits", CELL_COUNT, 0},                                         \
@@ -163,6 +115,7 @@ static const struct column *lock_columns(bool narrow)
 			{"max_ns", "max", CELL_NS, wide},                                          \
 			{"timeouts", "timeouts", CELL_COUNT, wide},                                \
 			{"eagain", "eagain", CELL_COUNT, wide},                                    \
+			{"moved", "", CELL_COUNT, COLUMN_DATA_ONLY},                               \
 			{"in_flight", "now", CELL_COUNT, 0},                                       \
 			{"oldest_ns", "since", CELL_NS, wide},                                     \
 			{"top_waiter", "top waiter", CELL_TEXT, wide},                             \
@@ -176,24 +129,107 @@ static const struct column *lock_columns(bool narrow)
 	return narrow ? few : all;
 }
 
-int trace_lock_table(const struct trace_view *view, struct result *r)
+static int choose(const struct trace_view *view, struct result *r, struct shown_locks *ret)
 {
 	CLEANUP(freep) size_t *order = NULL;
+	CLEANUP(lock_details_release) struct lock_details details = {0};
 	int err = trace_sorted_rows(view->table, view->v->sort, &order);
+
+	if (!err)
+		err = lock_details_sort(view->table, &details);
+	for (size_t i = 0; i < view->table->rows.n && !err; i++) {
+		const struct syscall_row *row = &view->table->rows.v[order[i]];
+		struct shown_lock lock = {.row = row, .name = lock_name(view, &row->key, r)};
+
+		if (r->failed)
+			return -ENOMEM;
+		if (!is_wanted(view, &row->key, lock.name))
+			continue;
+		lock.facts = lock_facts_of(view, &details, row->key.stack, row->key.pid);
+		lock.kind = kind_of(view, &row->key, &lock.facts);
+		ret->total_ns += trace_row_wall_ns(row);
+		err = array_push(&ret->v, lock);
+	}
+	return err;
+}
+
+/* --- what it means ---------------------------------------------------------------------------- */
+
+/* Nobody gets it any more; or somebody computes while he has it; or it is handed on. */
+static const char *next_command(const struct shown_lock *top, const char *target, struct result *r)
+{
+	if (!top->row->calls && top->row->in_flight && str_starts(target, "-p"))
+		return result_text(r, "inspect stack -p %u", top->row->pid);
+	if (str_eq(top->kind, "GIL"))
+		return result_text(r, "inspect record %s", target);
+	return result_text(r, "inspect offcpu --wakers %s", target);
+}
+
+static void put_summary(const struct trace_view *view, const struct shown_locks *locks,
+			const char *target, struct result *r)
+{
+	const struct shown_lock *top = locks->v.n ? &locks->v.v[0] : NULL;
+	double seconds = (double)view->table->elapsed_ns / 1e9;
+
+	if (!top || !locks->total_ns || seconds <= 0) {
+		result_fact(r, "summary", "locks", cell_text(r, "nobody waited at a lock"));
+		return;
+	}
+	result_fact(
+		r, "summary", "locks",
+		cell_text(r, result_text(r,
+					 "%.0f ms of waiting a second at %zu lock%s, %.0f %% of it "
+					 "at %s → next: %s",
+					 (double)locks->total_ns / 1e6 / seconds, locks->v.n,
+					 locks->v.n == 1 ? "" : "s",
+					 100 * (double)trace_row_wall_ns(top->row) /
+						 (double)locks->total_ns,
+					 top->name, next_command(top, target, r))));
+}
+
+static int put_stacks(const struct trace_view *view, const struct shown_locks *locks,
+		      struct result *r)
+{
+	CLEANUP(code_names_freep) struct code_names *code = NULL;
+	bool all = view->v->all_rows || view->v->common.json || view->v->common.csv ||
+		   view->v->common.markdown;
+	size_t n = all ? locks->v.n : MIN(locks->v.n, (size_t)STACKS_SHOWN);
+	int err = code_names_new(&code);
+
+	for (size_t i = 0; i < n && !err; i++)
+		err = lock_stacks_add(view, &locks->v.v[i].facts, i + 1, locks->v.v[i].name, code,
+				      r);
+	return err;
+}
+
+static int put_table(const struct trace_view *view, const struct shown_locks *locks,
+		     const char *target, struct result *r)
+{
 	size_t section;
 
-	if (err)
-		return err;
+	if (!view->is_interval)
+		put_summary(view, locks, target, r);
 	result_note(r, "kind and holder are guesses; how long a lock is held is not seen from "
 		       "futexes: without a rival it never enters the kernel");
 	section = result_section(r, "locks", "", lock_columns(view->narrow), LOCK_COLUMNS);
-	for (size_t i = 0; i < view->table->rows.n; i++)
-		add_lock(view, &view->table->rows.v[order[i]], r, section);
+	for (size_t i = 0; i < locks->v.n; i++)
+		put_lock(view, &locks->v.v[i], i + 1, r, section);
 	if (r->failed)
 		return -ENOMEM;
 	r->sections.v[section].limit = view->v->top ? view->v->top : LOCKS_SHOWN;
 	r->sections.v[section].fits = !view->v->top;
 	r->sections.v[section].more = "--all";
+	return view->is_interval ? 0 : put_stacks(view, locks, r);
+}
+
+int trace_lock_table(const struct trace_view *view, const char *target, struct result *r)
+{
+	struct shown_locks locks = {0};
+	int err = choose(view, r, &locks);
+
+	if (!err)
+		err = put_table(view, &locks, target, r);
+	array_release(&locks.v);
 	trace_losses(view->table, r);
-	return r->failed ? -ENOMEM : 0;
+	return err || r->failed ? -ENOMEM : 0;
 }

@@ -201,6 +201,7 @@ void trace_losses(const struct syscall_table *t, struct result *r)
 		{"file_names_dropped", "", CELL_COUNT, COLUMN_DATA_ONLY},
 		{"threads_not_watched", "", CELL_COUNT, COLUMN_DATA_ONLY},
 		{"missed_by_recursion", "", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"stacks_dropped", "", CELL_COUNT, COLUMN_DATA_ONLY},
 	};
 	const struct syscall_losses *l = &t->losses;
 	const struct {
@@ -214,6 +215,7 @@ void trace_losses(const struct syscall_table *t, struct result *r)
 		{"file names dropped", l->file_names_dropped},
 		{"threads not watched", l->threads_dropped},
 		{"missed by recursion", l->missed_by_recursion},
+		{"calls whose stack found no room", l->stacks_dropped},
 	};
 	struct cell cells[ARRAY_SIZE(columns)];
 	CLEANUP(strbuf_release) struct strbuf b = {0};

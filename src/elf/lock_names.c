@@ -185,6 +185,17 @@ static const struct area *first_of_file(const struct areas *areas, const struct 
 	return NULL;
 }
 
+/* The file of an area: of a process that has ended, in our own root, if it is the same. */
+static int open_area(pid_t pid, const struct area *a)
+{
+	CLEANUP(closep)
+	int fd = elf_open_mapped(pid, a->start, a->end, a->path, a->maj, a->min, a->ino);
+
+	if (fd < 0)
+		fd = file_open_regular(a->path);
+	return fd >= 0 && file_is_same(fd, a->maj, a->min, a->ino) ? TAKE_FD(fd) : -ENOENT;
+}
+
 /* `file` is the area whose file it is; user_va lies in it or in the .bss behind it. */
 static bool file_data_name(const struct process_areas *p, const struct area *file, uint64_t user_va,
 			   struct strbuf *out)
@@ -192,9 +203,7 @@ static bool file_data_name(const struct process_areas *p, const struct area *fil
 	CLEANUP(elf_file_freep) struct elf_file *f = NULL;
 	const struct area *first = first_of_file(&p->areas, file);
 	uint64_t elf_vaddr, offset_bytes;
-	int fd = first ? elf_open_mapped(p->pid, file->start, file->end, file->path, file->maj,
-					 file->min, file->ino)
-		       : -ENOENT;
+	int fd = first ? open_area(p->pid, file) : -ENOENT;
 
 	if (fd < 0 || elf_file_open_fd(fd, &f) || elf_file_off_to_vaddr(f, 0, &elf_vaddr))
 		return false;

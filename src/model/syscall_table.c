@@ -100,6 +100,7 @@ static void losses_since(const struct syscall_losses *now, const struct syscall_
 		.details_dropped = now->details_dropped - before->details_dropped,
 		.file_names_dropped = now->file_names_dropped - before->file_names_dropped,
 		.threads_dropped = now->threads_dropped - before->threads_dropped,
+		.stacks_dropped = now->stacks_dropped - before->stacks_dropped,
 		.missed_by_recursion = now->missed_by_recursion - before->missed_by_recursion,
 	};
 }

@@ -80,6 +80,7 @@ static void fill_setup(struct syscall_counts *c, const struct syscall_counts_con
 	c->setup.own_pid = (uint32_t)getpid();
 	c->setup.of_bytes = config->of_bytes;
 	c->setup.details = config->details;
+	c->setup.with_stacks = config->by & SYSCALLS_BY_LOCK && config->target.rows;
 	for (uint32_t nr = 0; nr < SYSCALLS_NUMBERS; nr++)
 		c->setup.traits[nr] = traits_of(syscall_name(SYSCALL_NATIVE, nr, buf));
 	if (!config->only)
@@ -108,6 +109,8 @@ static int attach(struct syscall_counts *c, const struct syscall_counts_config *
 
 	for (size_t i = 0; i < ARRAY_SIZE(programs) && !err; i++)
 		err = probe_core_attach(&c->core, programs[i], d);
+	if (!err && config->by & SYSCALLS_BY_LOCK)
+		err = probe_core_attach(&c->core, "on_futex_wake", d);
 	if (!err)
 		err = probe_attach_calls(&c->core, &calls, config->only, &c->attached, d);
 	if (!err)
@@ -130,6 +133,22 @@ static uint32_t keyed_rows(const struct syscall_counts_config *config)
 	return unwind_maps_memory_left() < MEMORY_FOR_MOST ? KEYS_MOST / 4 : KEYS_MOST;
 }
 
+/* What unwinding needs, where nothing is unwound: a map may not have no room at all. */
+static int shrink_maps(struct syscall_counts *c)
+{
+	struct syscalls *k = c->skeleton;
+	struct bpf_map *const all[] = {k->maps.stacks_sent,  k->maps.kept_stacks,
+				       k->maps.unwind_rules, k->maps.unwind_processes,
+				       k->maps.moves,        k->maps.all_moves};
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all) && !c->setup.with_stacks && !err; i++)
+		err = bpf_map__set_max_entries(all[i], 1);
+	if (c->setup.with_stacks)
+		err = bpf_map__set_max_entries(k->maps.stacks_sent, SYSCALLS_STACKS_MAX);
+	return err;
+}
+
 static int load(struct syscall_counts *c, const struct syscall_counts_config *config,
 		const struct host *h, struct diag *d)
 {
@@ -150,6 +169,11 @@ static int load(struct syscall_counts *c, const struct syscall_counts_config *co
 	c->setup.rows_mask = n_rows - 1;
 	*(struct target_setup *)&k->rodata->target_setup = c->core.setup;
 	*(struct syscalls_setup *)&k->rodata->setup = c->setup;
+	*(struct stack_setup *)&k->rodata->stack_setup =
+		(struct stack_setup){.max_user_frames = SYSCALLS_STACK_FRAMES, .with_user = 1};
+	bpf_program__set_autoload(k->progs.on_futex_wake, config->by & SYSCALLS_BY_LOCK);
+	if (shrink_maps(c))
+		return diag_errno(d, -EINVAL, "rows for BPF");
 	return probe_core_load(&c->core, k->skeleton, h, d);
 }
 

@@ -7,6 +7,7 @@
 #include "row_reader.h"
 
 #include <inspect/syscall_counts.h>
+#include <lib/stacks.abi.h>
 
 struct syscall_counts {
 	struct probe_core core;

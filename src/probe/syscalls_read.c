@@ -98,20 +98,50 @@ static int read_counts(struct syscall_counts *c, struct syscall_table *t)
 		{SYSCALLS_STARTED_THREADS, &t->started_threads},
 		{SYSCALLS_FROM_BEFORE, &t->from_before},
 	};
+	CLEANUP(freep) struct stack_losses *stacks = calloc(c->n_possible, sizeof(*stacks));
+	uint32_t zero = 0;
 
+	if (!stacks)
+		return -ENOMEM;
+	if (bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.stacks_lost), &zero, stacks))
+		return -errno;
+	t->losses.stacks_dropped = 0;
+	for (uint32_t cpu = 0; cpu < c->n_possible; cpu++)
+		t->losses.stacks_dropped += stacks[cpu].full + stacks[cpu].unsent;
 	t->losses.missed_by_recursion = probe_core_missed(&c->core);
 	return probe_core_sums(&c->core, "counts", all, ARRAY_SIZE(all));
 }
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
+/* A wait that goes on, as those that have ended; it is none of their number yet. */
+static int add_waiter(const struct syscalls_thread *from, struct syscall_table *t)
+{
+	const struct syscall_detail waiter = {
+		.key = {.kind = SYSCALLS_LOCK_WAITER,
+			.id = from->tid,
+			.value = from->key.stack,
+			.stack = from->stack},
+		.v = {.sum = from->in_call_ns, .max = from->in_call_ns},
+	};
+
+	return array_push(&t->details, waiter);
+}
+
+struct thread_adder {
+	struct syscall_table *table;
+	bool by_lock;
+};
+
 static int add_thread(void *ctx, const void *element)
 {
 	const struct syscalls_thread *from = element;
-	struct syscall_table *t = ctx;
+	const struct thread_adder *to = ctx;
+	struct syscall_table *t = to->table;
 	struct syscall_thread thread = {
 		.pid = from->pid,
 		.tid = from->tid,
+		.own_tid = from->own_tid,
 		.watched_ns = from->watched_ns,
 		.in_call_ns = from->in_call_ns,
 		.in_call = from->in_call,
@@ -138,11 +168,12 @@ static int add_thread(void *ctx, const void *element)
 	row->from_before += from->from_before;
 	row->open_ns += from->in_call_ns;
 	row->oldest_ns = MAX(row->oldest_ns, from->in_call_ns);
-	return 0;
+	return to->by_lock ? add_waiter(from, t) : 0;
 }
 
 int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 {
+	struct thread_adder adder = {ret, c->setup.by & SYSCALLS_BY_LOCK};
 	int err = read_counts(c, ret);
 
 	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
@@ -156,7 +187,7 @@ int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 		ret->rows.v[i].h.sum = ret->rows.v[i].bytes;
 	return err ? err
 		   : probe_iterate(c->skeleton->progs.collect, sizeof(struct syscalls_thread),
-				   add_thread, ret);
+				   add_thread, &adder);
 }
 
 /* --- names of files --------------------------------------------------------------------------- */
@@ -208,6 +239,15 @@ void syscall_counts_device(const struct syscall_counts *c, uint32_t rdev, struct
 		put_path(&file, out);
 		return;
 	}
+}
+
+bool syscall_counts_stack(const struct syscall_counts *c, uint64_t id, struct syscalls_stack *ret)
+{
+	if (!id || bpf_map_lookup_elem(bpf_map__fd(c->skeleton->maps.kept_stacks), &id, ret))
+		return false;
+	ret->n = MIN(ret->n, (uint16_t)SYSCALLS_STACK_FRAMES);
+	ret->stop = MIN(ret->stop, (uint8_t)(UNWIND_STOPS - 1));
+	return true;
 }
 
 bool syscall_counts_ended_name(const struct syscall_counts *c, uint32_t tid,

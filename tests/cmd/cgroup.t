@@ -22,7 +22,7 @@ fi
 
 top=/sys/fs/cgroup/memory/inspect-test-$$
 if ! mkdir "$top" 2>/dev/null; then
-	skip 'no cgroup v1 hierarchy to write to here' 5
+	skip 'no cgroup v1 hierarchy to write to here' 7
 	exit 0
 fi
 on_exit "rmdir '$top/a/b' '$top/a' '$top'"
@@ -34,5 +34,7 @@ echo $busy >"$top/a/b/cgroup.procs"
 exits 0 'a group whose processes are in one below' "$INSPECT" record -F 499 -o f -d 0.4 --cgroup "inspect-test-$$"
 like "$(cat err)" 'its 1 processes of now \(with those of 2 groups below: a, a/b\)' 'named'
 ok '[ "$("$INSPECT" report --json f | jq .samples)" -gt 5 ]' 'with its samples'
+exits 0 'stack: those that are in the group now' "$INSPECT" stack --json --cgroup "inspect-test-$$"
+is "$(jq -c '[.threads[].tid] | unique' "$tmp/out")" "[$busy]" '… and no others'
 { kill $busy; wait $busy; } 2>/dev/null
 true

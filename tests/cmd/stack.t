@@ -7,7 +7,7 @@
 . tests/cmd/stack_lib.sh
 
 before=$(date +%s%N)
-start all deadlock recv sleep spin vfork fault int80 pi pool=20
+start all deadlock recv sleep spin vfork fault int80 pi rwlock pool=20
 ready=$(date +%s%N)
 sleep 0.5
 asked=$(date +%s%N)
@@ -58,6 +58,10 @@ for name in want_pi want_robust; do
 	is "$(query --argjson tid "$(tid_of $name)" '.threads[] | select(.tid == $tid).holder_tid')" \
 		"$(tid_of hold_both)" "$name: the holder of such a mutex"
 done
+is "$(query --argjson tid "$(tid_of want_read)" '.threads[] | select(.tid == $tid).holder_tid')" \
+	"$(tid_of hold_rw)" 'a rwlock that is held for writing: by whom'
+is "$(query --argjson tid "$(tid_of want_write)" '.threads[] | select(.tid == $tid) |
+	"\(.holder_tid) \(.holding_readers)"')" 'null 1' '… for reading: by how many'
 like "$(query --argjson tid "$(tid_of recv)" '.threads[] | select(.tid == $tid).object')" \
 	'^(socket:|unix)' 'what recv waits on'
 
@@ -80,8 +84,17 @@ is "$(sed -n '3,5p' "$tmp/text")" "# deadlock: 2 threads wait for each other
 #   $a hold_a waits for lock_b, held by $b hold_b
 #   $b hold_b waits for lock_a, held by $a hold_a" 'the text begins with the deadlock'
 like "$(cat "$tmp/text")" "20 threads: waits for .* threads .* and 12 more \(--all\)" 'tells a group once'
-is "$("$INSPECT" stack -p "$pid" --all | sed -n '/^20 threads/,/^$/p' | grep -oE '[0-9]+ waits' | wc -l)" \
+is "$("$INSPECT" stack -p "$pid" --all | sed -n '/^#[0-9]* 20 threads/,/^$/p' | grep -oE '[0-9]+ waits' | wc -l)" \
 	20 '--all names its threads'
+# Number, who, state, how long, call, object and holder of the groups, as a table.
+row='^ {1,2}[0-9]+  '
+like "$(sed -n 7,8p "$tmp/text")" '^  # +who +state +for +in' 'then a table of the groups'
+like "$(grep -E "$row.*lock_b" "$tmp/text")" "$a hold_a +waits +[0-9.]+ m?s +futex lock_b, held by $b hold_b\$" '… with what each waits for'
+like "$(grep -E "$row.*20 threads" "$tmp/text")" '20 threads +waits .* +futex pool_work' '… a row for a group'
+is "$(grep -cE "$row" "$tmp/text")" "$(grep -cE '^#[0-9]+ ' "$tmp/text")" '… as many as have stacks below'
+of_a=$("$INSPECT" stack -p "$pid" --max-stack 2 | sed -n "/^#.* hold_a: waits/,/^\$/p")
+is "$(grep -cE '^    [^ ].*:[0-9]+' <<<"$of_a") $(grep -cE '^    … [0-9]+ more: --all$' <<<"$of_a")" '2 1' \
+	'--max-stack 2: two frames, and how many more there are'
 COLUMNS=80 "$INSPECT" stack -p "$pid" >"$tmp/text"
 ok '[ "$(wc -L <"$tmp/text")" -le 80 ]' 'no line of 80 columns is wider'
 
@@ -110,6 +123,11 @@ strace -f -qq -e trace=ptrace,kill,tkill,tgkill,process_vm_writev,pidfd_send_sig
 is "$(cat "$tmp/calls")" '' 'no ptrace, no signal, nothing written'
 
 # --- parts ---
+"$INSPECT" stack -a --json >"$tmp/json" 2>"$tmp/err"
+is "$(query --argjson pid "$pid" '[.threads[] | select(.pid == $pid).tid] | sort | join(" ")')" \
+	"$(echo $(ls "/proc/$pid/task" | sort -n))" '-a: these among all threads'
+ok '[ "$(query "[.threads[] | select(.pid == 2)] | length")" = 0 ] && [ "$(query .kernel_threads_left_out)" -gt 5 ]' \
+	'… without kernel threads that sleep, whose number is told'
 is "$("$INSPECT" stack -t "$a,$b" --json | jq -c '[.threads[].tid] | sort')" "[$a,$b]" '-t: these threads'
 exec {hold}>&-
 wait

@@ -105,6 +105,29 @@ kill "$pid"
 exec {hold}>&-
 wait
 
+cat >"$tmp/gil.py" <<'END'
+import threading, time
+def spin():
+    while True: pass
+for _ in range(3): threading.Thread(target=spin, daemon=True).start()
+time.sleep(60)
+END
+python=/usr/bin/python3.11
+if [ -x $python ]; then
+	$python "$tmp/gil.py" &
+	pid=$!
+	while [ "$(ls /proc/$pid/task | wc -l)" -lt 4 ]; do sleep 0.05; done
+	"$INSPECT" stack -p "$pid" -n 6 -I 60ms --json >"$tmp/json"
+	threads=$(ls "/proc/$pid/task" | jq -s .)
+	is "$(query --argjson all "$threads" '[.threads[] | select(.object != null and (.object | test("^_PyRuntime.* \\(GIL\\)$")) and .holder_tid) |
+		(.holder_tid != .tid and any($all[]; . == '"$pid"') and (.holder_tid as $h | any($all[]; . == $h)))] | unique | join(" ")')" \
+		true "Python's lock by name, held by another of its threads"
+	kill $pid
+	wait
+else
+	skip 'no python3.11'
+fi
+
 # --- pid namespaces: the tool inside with the target, and outside of it ---
 cat >"$tmp/inside.sh" <<'END'
 "$W/waits" deadlock <>"$tmp/own.in" >"$tmp/all" &

@@ -9,42 +9,96 @@ cd "$tmp" || exit 1
 locks() {
 	"$INSPECT" trace --locks --json "$@" >l.json 2>err
 }
+# in_background NAME ARG…: the same of workload ARG…, into NAME.json; its own words into NAME.own
+in_background() {
+	local name=$1
+	shift
+	"$INSPECT" trace --locks --json -- "$@" >"$name.json" 2>"$name.own" &
+}
+# look NAME: what follows is about that
+look() {
+	mv "$1.json" l.json
+	mv "$1.own" own
+}
 # of NAME FILTER: of the lock of that name
 of() {
-	jq -r --arg name "$1" ".locks[] | select(.lock | startswith(\$name)) | $2" l.json
+	jq -r --arg name "$1" ".locks[] | select(.lock == \$name) | $2" l.json
 }
 
 # Four threads hold one mutex for 2 ms each: three of them always wait.
 locks -- "$W/syscalls" lock 1
-is "$(of mutex+ '"\(.kind) \(.waiters) \(.timeouts)"')" 'mutex 4 0' 'a mutex by its name, and who waits for it'
-near "$(of mutex+ .total_ns)" "$(jq '.elapsed_ns * 3' l.json)" "$(jq '.elapsed_ns * 0.45' l.json)" 'three of four threads wait all the time'
-like "$(of mutex+ .top_waker)" '^[0-9]+ syscalls$' 'who wakes'
-like "$(of mutex+ .top_holder)" '^[0-9]+ syscalls$' 'who holds it, as glibc notes'
+is "$(of mutex '"\(.kind) \(.waiters) \(.timeouts)"')" 'mutex 4 0' 'a mutex by its name, and who waits for it'
+near "$(of mutex .total_ns)" "$(jq '.elapsed_ns * 3' l.json)" "$(jq '.elapsed_ns * 0.45' l.json)" 'three of four threads wait all the time'
+like "$(of mutex .top_waker)" '^[0-9]+ syscalls$' 'who wakes'
+like "$(of mutex .top_holder)" '^[0-9]+ syscalls$' 'who holds it, as glibc notes'
 is "$(jq '[.losses[]] | add' l.json)" 0 'nothing is lost'
+# stack ROLE [LOCK]: the functions of the first lock's stack
+stack() {
+	jq -r --arg role "$1" --argjson lock "${2:-1}" '[.stacks[] | select(.lock == $lock and .role == $role).function] | join(" ")' l.json
+}
+like "$(stack waiter)" 'lll_lock_wait pthread_mutex_lock fight start_thread clone' 'where it waits'
+like "$(stack waker)" 'lll_lock_wake .*unlock.* fight start_thread clone' '… and where the other wakes it'
+like "$(jq -r .summary l.json)" '^[0-9]+ ms of waiting a second at [0-9]+ locks?, [0-9]+ % of it at mutex → next: inspect offcpu --wakers -- ' 'the first line, with what is next'
 is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-locks.schema.json" l.json 2>&1)" '' 'the JSON fits its schema'
 
-locks -- "$W/syscalls" pi-lock 1
-is "$(of mutex+ '"\(.kind) \(.waiters)"')" 'PI mutex 4' 'a mutex with priority inheritance'
-like "$(of mutex+ .top_holder)" '^[0-9]+ syscalls$' '… and its owner'
-locks -- "$W/syscalls" shared-lock 1
+in_background pi "$W/syscalls" pi-lock 1
+in_background shared "$W/syscalls" shared-lock 1
+in_background threads "$W/syscalls" threads 200
+in_background futex2 "$W/syscalls" futex2 100
+wait
+look pi
+is "$(of mutex '"\(.kind) \(.waiters)"')" 'PI mutex 4' 'a mutex with priority inheritance'
+like "$(of mutex .top_holder)" '^[0-9]+ syscalls$' '… and its owner'
+look shared
 like "$(jq -r '.locks[0].lock' l.json)" '/shared\+0x[0-9a-f]+ \(shared\)$' 'a lock that two processes map at different places is one'
 is "$(jq '.locks[0].waiters' l.json)" 2 '… with the waits of both'
-locks -- "$W/syscalls" threads 200
+look threads
 is "$(jq '[.locks[] | select(.kind == "condition")] | length > 0' l.json)" true 'a barrier wakes all at once'
 
 if "$W/syscalls" futex2 1; then
-	locks -- "$W/syscalls" futex2 100
+	look futex2
 	is "$(of several '"\(.waits) \(.timeouts)"') $(of one '"\(.waits) \(.timeouts)"')" '100 100 100 100' 'futex_waitv and futex_wait'
 else
 	skip 'no futex_wait (455) in this kernel'
+fi
+
+# --- moved from lock to lock: the program's own clock is the witness ---
+for what in requeue requeue2 late several; do
+	in_background $what "$W/futexes" $what
+done
+wait
+# moved WHAT: the locks that the program speaks of, beside its own words
+moved() {
+	look "$1"
+	while read -r name waits ns; do
+		is "$(of "$name" .waits)" "$waits" "$1: waits at $name"
+		near "$(of "$name" .total_ns)" "$ns" 40000000 "$1: … and how long: $((ns / 1000000)) ms"
+	done <own
+}
+moved requeue
+is "$(of to .moved) $(of from .moved)" '2 0' '… two came from another lock'
+is "$(of from .kind)" condition '… where all were moved at once'
+like "$(stack waker "$(of to .number)")" 'wake_at requeue main' 'who wakes at the second lock'
+like "$(stack waiter "$(of to .number)")" 'wait_at_from waiter start_thread' '… and the waiter has its own stack there too'
+like "$(stack waker "$(of from .number)")" 'move_to requeue main' 'who moves wakes at the first'
+look late
+ns=$(awk '$1 == "to" { print $3 }' own)
+is "$(of to '"\(.waits) \(.timeouts)"')" '2 1' 'moved with all others: its time is up at the second lock'
+near "$(of to .total_ns)" $((ns + 400000000)) 60000000 '… where another one waits on'
+if "$W/futexes" several >own; then
+	moved requeue2
+	moved several
+else
+	skip 'no futex_wait (455) in this kernel' 6
 fi
 
 "$W/syscalls" deadlock 30 &
 pid=$!
 sleep 0.3
 locks -p $pid -d 0.5
-is "$(of first+ '"\(.waits) \(.in_flight)"') $(of second+ '"\(.waits) \(.in_flight)"')" '0 1 0 1' 'a deadlock: waits since before the start are in flight'
-ok '[ "$(of first+ .oldest_ns)" -ge 490000000 ]' '… with their age'
+is "$(of first '"\(.waits) \(.in_flight)"') $(of second '"\(.waits) \(.in_flight)"')" '0 1 0 1' 'a deadlock: waits since before the start are in flight'
+ok '[ "$(of first .oldest_ns)" -ge 490000000 ]' '… with their age'
+like "$(jq -r .summary l.json)" "next: inspect stack -p $pid\$" '… and stack is next'
 locks --lock second -p $pid -d 0.2
 is "$(jq '.locks | length' l.json)" 1 '--lock picks one by name'
 kill $pid
@@ -60,10 +114,11 @@ threads = [threading.Thread(target=spin) for _ in range(4)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 END
+	"$INSPECT" trace -c --json -- $python gil.py >t.json 2>err &
 	locks -- $python gil.py
+	wait
 	ok "jq -e '[.locks[] | select(.kind == \"GIL\") | .total_ns] | add > 500000000' l.json" "Python's lock by name"
 	ok "jq -e '[.locks[] | select(.kind == \"GIL\") | .timeouts] | add > 50' l.json" '… whose waits end by time-out, and are waits'
-	"$INSPECT" trace -c --json -- $python gil.py >t.json 2>err
 	like "$(jq -r '.findings[] | select(.rule == "gil-contention").evidence' t.json)" '_PyRuntime\+0x[0-9a-f]+ \(GIL\).*ms of waiting' 'and trace -c says so'
 else
 	skip 'no python3.11' 3

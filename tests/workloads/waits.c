@@ -3,7 +3,7 @@
  * Threads that wait in known ways, for `inspect stack`. Prints one line for each, `NAME TID STATE
  * CALL`, and then `ready PID`; ends when its standard input does.
  *
- *	waits [deadlock] [recv] [sleep] [spin] [vfork] [fault] [int80] [pi] [pool=N]
+ *	waits [deadlock] [recv] [sleep] [spin] [vfork] [fault] [int80] [pi] [rwlock] [pool=N]
  */
 #include <dirent.h>
 #include <errno.h>
@@ -236,6 +236,39 @@ static void *want_robust(void *arg)
 	return NULL;
 }
 
+pthread_rwlock_t written = PTHREAD_RWLOCK_INITIALIZER, read_only = PTHREAD_RWLOCK_INITIALIZER;
+static pthread_barrier_t rwlocks_held;
+
+static void *hold_rwlocks(void *arg)
+{
+	(void)arg;
+	begin("hold_rw", 'S', "pause");
+	pthread_rwlock_wrlock(&written);
+	pthread_rwlock_rdlock(&read_only);
+	pthread_barrier_wait(&rwlocks_held);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static void *want_read(void *arg)
+{
+	(void)arg;
+	begin("want_read", 'S', "futex");
+	pthread_barrier_wait(&rwlocks_held);
+	pthread_rwlock_rdlock(&written);
+	return NULL;
+}
+
+static void *want_write(void *arg)
+{
+	(void)arg;
+	begin("want_write", 'S', "futex");
+	pthread_barrier_wait(&rwlocks_held);
+	pthread_rwlock_wrlock(&read_only);
+	return NULL;
+}
+
 static const struct {
 	const char *name;
 	void *(*run)(void *);
@@ -301,7 +334,7 @@ int main(int argc, char **argv)
 		if (strncmp(argv[i], "pool=", 5) == 0)
 			pool = (unsigned)atoi(argv[i] + 5);
 		waiting += strcmp(argv[i], "deadlock") && strcmp(argv[i], "pi") &&
-			   strncmp(argv[i], "pool=", 5);
+			   strcmp(argv[i], "rwlock") && strncmp(argv[i], "pool=", 5);
 	}
 	pthread_barrier_init(&both_hold, NULL, 2);
 	pthread_barrier_init(&started, NULL, waiting + pool);
@@ -321,6 +354,14 @@ int main(int argc, char **argv)
 			create(want_pi);
 			create(want_robust);
 		}
+	}
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "rwlock"))
+			continue;
+		pthread_barrier_init(&rwlocks_held, NULL, 3);
+		create(hold_rwlocks);
+		create(want_read);
+		create(want_write);
 	}
 	for (unsigned i = 0; i < pool; i++)
 		create(worker);
