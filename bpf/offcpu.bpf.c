@@ -63,8 +63,10 @@ struct {
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* The thread waited for off_ns, queue_ns of it with the reason gone and no CPU yet. */
-static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue_ns, __u64 now_ns)
+/* The thread waited for off_ns, queue_ns of it with the reason gone and no CPU yet. NULL: it is in
+ * no row. */
+static __always_inline struct offcpu_row *add_wait(struct thread *t, __u64 off_ns, __u64 queue_ns,
+						   __u64 now_ns)
 {
 	struct offcpu_losses *l;
 	struct offcpu_row *row;
@@ -74,7 +76,7 @@ static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue
 	t->off_ns += off_ns;
 	if (off_ns < setup.min_wait_ns || (setup.max_wait_ns && off_ns > setup.max_wait_ns)) {
 		t->short_ns += off_ns;
-		return;
+		return NULL;
 	}
 	row = row_of(&t->wait, t->pid, t->tid);
 	if (!row) {
@@ -82,7 +84,7 @@ static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue
 		l = losses();
 		if (l)
 			l->rows_full++;
-		return;
+		return NULL;
 	}
 	row->wait_ns += wait_ns;
 	row->queue_ns += queue_ns;
@@ -95,6 +97,7 @@ static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue
 	bucket = bucket_of(wait_ns);
 	barrier_var(bucket); /* the compiler may not forget the bound, which the verifier needs */
 	row->buckets[bucket & (OFFCPU_BUCKETS - 1)]++;
+	return row;
 }
 
 /* Time on a CPU that no row has yet, at the stack of a tick. */

@@ -111,6 +111,7 @@ static __always_inline bool wanted(const struct begun *b, __s64 result)
 
 static __noinline struct syscalls_row *row_of(const struct syscalls_key *key)
 {
+	struct task_struct *task = bpf_get_current_task_btf();
 	struct syscalls_row *row = bpf_map_lookup_elem(&rows, key);
 	__u32 zero = 0;
 
@@ -119,7 +120,8 @@ static __noinline struct syscalls_row *row_of(const struct syscalls_key *key)
 	row = bpf_map_lookup_elem(&new_row, &zero);
 	if (!row)
 		return NULL;
-	row->pid = target_pid(bpf_get_current_task_btf());
+	row->pid = target_pid(task);
+	row->own_tid = target_own_tid(task);
 	bpf_get_current_comm(row->comm, sizeof(row->comm));
 	bpf_map_update_elem(&rows, key, row, BPF_NOEXIST);
 	row = bpf_map_lookup_elem(&rows, key); /* another CPU's may be there */

@@ -59,6 +59,7 @@ enum stream_call_flags {
 	STREAM_NO_RETURN = 2,
 	STREAM_FD_RESULT = 4,
 	STREAM_EXECS = 8,
+	STREAM_TIMED_WAIT = 16, /* ETIMEDOUT is an end like any other */
 };
 
 struct stream_call {

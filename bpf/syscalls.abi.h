@@ -82,7 +82,7 @@ struct syscalls_row {
 	__u32 pid;           /* of the first call, as its fd: where names are looked for */
 	__s32 fd;
 	char comm[SYSCALLS_COMM];
-	__u32 own_tid, pad;            /* of the first call, in its own pid namespace */
+	__u32 own_tid, own_pid;        /* of the first call, in its own pid namespace */
 	__u32 slots[LOG_LINEAR_SLOTS]; /* these may wrap: read them in time */
 };
 
@@ -154,7 +154,7 @@ struct syscalls_thread {
 	__u64 in_call_ns; /* 0: in none */
 	__u32 pid, tid;
 	__u32 in_call, from_before;
-	__u32 code, own_tid;
+	__u32 code, own_tid, own_pid, pad;
 	char comm[SYSCALLS_COMM];
 };
 
@@ -181,6 +181,6 @@ _Static_assert(sizeof(struct syscalls_key) == 64, "no hidden padding");
 _Static_assert(sizeof(struct syscalls_row) == 80 + 4 * LOG_LINEAR_SLOTS, "no hidden padding");
 _Static_assert(sizeof(struct syscalls_detail_key) == 16, "no hidden padding");
 _Static_assert(sizeof(struct syscalls_file_key) == 16, "no hidden padding");
-_Static_assert(sizeof(struct syscalls_thread) == 64 + 16 + 16 + 8 + 16, "no hidden padding");
+_Static_assert(sizeof(struct syscalls_thread) == 64 + 16 + 16 + 16 + 16, "no hidden padding");
 
 #endif

@@ -307,6 +307,7 @@ int collect(struct bpf_iter__task___call *ctx)
 	out.pid = target_pid(task);
 	out.tid = target_tid(task);
 	out.own_tid = target_own_tid(task);
+	out.own_pid = target_own_pid(task);
 	bpf_core_read_str(out.comm, sizeof(out.comm), &((struct task_struct___call *)task)->comm);
 	out.code = st->code;
 	if (setup.by & SYSCALLS_BY_LOCK) {

@@ -29,6 +29,7 @@ struct wait_site {
 	uint64_t wait_ns;  /* up to the wake-ups */
 	uint64_t queue_ns; /* from then until a CPU was free */
 	uint64_t count, max_ns;
+	uint64_t errors, bytes, io;  /* of system calls */
 	uint64_t open_ns, before_ns; /* of wait_ns: not over at the end; since before the start */
 	uint32_t n_open, n_before;
 	uint32_t n_threads; /* filled in at the end */

@@ -42,7 +42,8 @@ struct trace_values {
 
 	/* the stream */
 	bool timestamps, relative, failed, stack, opens, hot_files;
-	unsigned string_bytes; /* 0: not given */
+	bool string_bytes_given;
+	uint32_t string_bytes;
 	uint64_t min_latency_ns;
 };
 
@@ -118,6 +119,9 @@ extern const size_t n_trace_parts;
 /* "futex", "getpid (i386)" */
 const char *trace_call_name(struct result *r, uint32_t code);
 
+/* "4711", or "4711(12)" of a thread or process that lives and is 12 in its own pid namespace. */
+const char *trace_task_number(const struct syscall_table *t, struct result *r, uint32_t number);
+
 /* The cells of a key, one for each part in `by`; their number. */
 size_t trace_key_cells(const struct trace_view *view, const struct syscall_row *row,
 		       struct result *r, struct cell *cells);
@@ -133,7 +137,7 @@ static inline uint64_t trace_row_wall_ns(const struct syscall_row *row)
 	return row->total_ns + row->open_ns;
 }
 
-enum { TRACE_SORT_CALLS = 1, TRACE_SORT_BYTES = 7 };
+enum { TRACE_SORT_CALLS = 1, TRACE_SORT_ERRORS, TRACE_SORT_MAX = 6, TRACE_SORT_BYTES };
 extern const char trace_sort_names[]; /* "total|calls|…" */
 
 /* The rows (indices) in the order of --sort, greatest first; malloc'ed. */

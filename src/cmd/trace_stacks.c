@@ -11,7 +11,12 @@
 
 #include <inspect/render.h>
 
-enum { ROWS_SHOWN = 25, STACKS_SHOWN = 3 };
+enum {
+	ROWS_SHOWN = 25,
+	STACKS_SHOWN = 3,
+	SORTS = 1 | 1 << TRACE_SORT_CALLS | 1 << TRACE_SORT_ERRORS | 1 << TRACE_SORT_MAX |
+		1 << TRACE_SORT_BYTES,
+};
 
 bool trace_is_by_stack(const struct trace_values *v)
 {
@@ -25,12 +30,14 @@ static const struct column row_columns[] = {
 	{"row", "#", CELL_COUNT, 0},
 	{"syscall", "syscall", CELL_TEXT, 0},
 	{"calls", "calls", CELL_COUNT, 0},
+	{"errors", "errors", CELL_COUNT, COLUMN_SPARE},
 	{"total_ns", "total", CELL_NS, 0},
 	{"avg_ns", "avg", CELL_NS, COLUMN_DATA_ONLY},
 	{"p50_ns", "p50", CELL_NS, COLUMN_DATA_ONLY},
 	{"p99_ns", "p99", CELL_NS, 0},
 	{"max_ns", "max", CELL_NS, 0},
 	{"wall_percent", "wall", CELL_PERCENT, 0},
+	{"bytes", "bytes", CELL_BYTES, COLUMN_SPARE},
 	{"in_flight", "now", CELL_COUNT, 0},
 	{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY},
 	{"threads", "", CELL_COUNT, COLUMN_DATA_ONLY},
@@ -52,7 +59,18 @@ static bool waits_by_design(const struct waits *w, const struct wait_site *s)
 
 static uint64_t sort_value(const struct wait_site *s, unsigned sort)
 {
-	return sort == TRACE_SORT_CALLS ? calls_of(s) : s->wait_ns;
+	switch (sort) {
+	case TRACE_SORT_CALLS:
+		return calls_of(s);
+	case TRACE_SORT_ERRORS:
+		return s->errors;
+	case TRACE_SORT_MAX:
+		return s->max_ns;
+	case TRACE_SORT_BYTES:
+		return s->bytes;
+	default:
+		return s->wait_ns;
+	}
 }
 
 struct ranked_site {
@@ -108,6 +126,7 @@ static void put_row(struct result *r, size_t section, const struct offcpu_view *
 		cell_u64(CELL_COUNT, number),
 		cell_text(r, w->labels.v[s->label].text),
 		cell_u64(CELL_COUNT, calls),
+		cell_u64(CELL_COUNT, s->errors),
 		cell_u64(CELL_NS, s->wait_ns),
 		calls ? cell_u64(CELL_NS, ended_ns / calls) : cell_null(r, none),
 		cell_u64(CELL_NS, wait_site_percentile(s, 50)),
@@ -115,6 +134,7 @@ static void put_row(struct result *r, size_t section, const struct offcpu_view *
 		cell_u64(CELL_NS, s->max_ns),
 		cell_double(CELL_PERCENT,
 			    threads_ns ? 100.0 * (double)s->wait_ns / (double)threads_ns : 0),
+		s->io ? cell_u64(CELL_BYTES, s->bytes) : cell_null(r, "its calls move no bytes"),
 		cell_u64(CELL_COUNT, s->n_open),
 		cell_u64(CELL_NS, s->open_ns),
 		cell_u64(CELL_COUNT, s->n_threads),
@@ -226,8 +246,8 @@ static int check(const struct trace_values *v, struct diag *d)
 
 	if (!err)
 		err = options_conflict("--by stack", true, "-I", v->interval_ns != 0, d);
-	if (!err && v->sort > TRACE_SORT_CALLS)
-		err = diag_set(d, -EINVAL, "--by stack: --sort total or calls");
+	if (!err && !(1u << v->sort & SORTS))
+		err = diag_set(d, -EINVAL, "--by stack: --sort total, calls, errors, max or bytes");
 	if (!err && v->output && output_is_stdout(v->output))
 		err = diag_set(d, -EINVAL, "-o writes a file beside the table: stdout is its");
 	if (!err && v->flame && output_is_stdout(v->flame))

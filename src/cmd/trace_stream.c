@@ -13,6 +13,8 @@
 
 #define STDOUT_BYTES (1u << 20)
 
+enum { STRING_BYTES = 32 }; /* as in strace */
+
 struct line_printer {
 	const struct trace_values *v;
 	const struct streaming *s;
@@ -302,7 +304,7 @@ int trace_stream_run(const struct trace_stream_run *run, int *exit_code)
 		.min_latency_ns = v->min_latency_ns,
 		.failed_only = v->failed,
 		.with_stack = v->stack,
-		.string_bytes = v->string_bytes ? v->string_bytes : 32,
+		.string_bytes = v->string_bytes_given ? v->string_bytes : STRING_BYTES,
 		.duration_ns = v->duration.duration_ns,
 		.delay_ns = v->duration.delay_ns,
 		.stdout_taken = true,

@@ -366,12 +366,20 @@ static void choose_programs(struct offcpu *k, bool calls)
 static void fill_calls(const struct syscall_set *only, struct offcpu_calls *ret)
 {
 	uint64_t *to = (uint64_t *)ret->wanted;
+	char buf[SYSCALL_NAME_BYTES];
 
 	for (unsigned abi = 0; abi < SYSCALL_ABIS; abi++, to += OFFCPU_CALL_CODES / 64 / 4) {
 		if (only)
 			memcpy(to, only->bits[abi], sizeof(only->bits[abi]));
 		else
 			memset(to, 0xff, OFFCPU_CALL_CODES / 8 / 4);
+	}
+	for (uint32_t nr = 0; nr < OFFCPU_CALL_CODES / 4; nr++) {
+		const struct syscall_info *info =
+			syscall_info_find(syscall_name(SYSCALL_NATIVE, nr, buf));
+
+		if (info && syscall_moves_bytes(info))
+			ret->moves_bytes[nr / 64] |= 1ULL << nr % 64;
 	}
 	ret->execve = (uint32_t)SYS_execve;
 }

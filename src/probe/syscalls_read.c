@@ -112,6 +112,7 @@ static int add_thread(void *ctx, const void *element)
 	struct syscall_thread thread = {
 		.pid = from->pid,
 		.tid = from->tid,
+		.own_tid = from->own_tid,
 		.watched_ns = from->watched_ns,
 		.in_call_ns = from->in_call_ns,
 		.in_call = from->in_call,
@@ -131,6 +132,7 @@ static int add_thread(void *ctx, const void *element)
 	if (!row->pid) {
 		row->pid = from->pid;
 		row->own_tid = from->own_tid;
+		row->own_pid = from->own_pid;
 		row->fd = from->key.fd;
 		memcpy(row->comm, from->comm, sizeof(from->comm));
 	}
