@@ -113,7 +113,7 @@ struct offcpu_setup {
 	__u8 with_ticks;         /* what runs is counted too */
 	__u8 with_waker_stacks;
 	__u8 with_calls; /* system calls in place of waits */
-	__u8 pad;
+	__u8 with_probe; /* or what happens at a point in code */
 };
 
 /* The same, with calls. */

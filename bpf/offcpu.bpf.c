@@ -437,6 +437,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 }
 
 #include "offcpu_calls.bpf.h"
+#include "offcpu_probes.bpf.h"
 
 /* --- who is measured -------------------------------------------------------------------------- */
 
@@ -459,7 +460,7 @@ int BPF_PROG(on_birth, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	t->wait.how = OFFCPU_BORN;
 	/* It begins with the end of its parent's call, which is none of its own. */
-	t->running = setup.with_calls;
+	t->running = setup.with_calls || setup.with_probe;
 	return 0;
 }
 
@@ -520,7 +521,7 @@ int begin(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	state = BPF_CORE_READ(task, __state) & TASK_STATES_WAITING;
-	if (BPF_CORE_READ(task, on_cpu)) {
+	if (setup.with_probe || BPF_CORE_READ(task, on_cpu)) {
 		t->running = true;
 		return 0;
 	}

@@ -18,6 +18,7 @@ struct wait_label {
 	bool idle;     /* waits for work, by design */
 	bool by_stack; /* the kernel's functions on the stack may say better */
 	bool is_call;  /* a system call, whatever it did */
+	bool is_probe; /* a point in code */
 	bool told;     /* a record has named it */
 };
 

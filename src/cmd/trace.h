@@ -6,6 +6,7 @@
 #include <inspect/fd_names.h>
 #include <inspect/finding.h>
 #include <inspect/options.h>
+#include <inspect/probe_points.h>
 #include <inspect/streaming.h>
 #include <inspect/tracing.h>
 
@@ -81,7 +82,7 @@ int trace_stream_run(const struct trace_stream_run *run, int *exit_code);
 int trace_opens(const struct trace_stream_run *run, const struct streaming_config *config,
 		struct streaming *s);
 
-/* --- by stack (trace_stacks.c) ---------------------------------------------------------------- */
+/* --- by stack (trace_stacks.c): of calls, or of a probe ---------------------------------------------------------------- */
 
 bool trace_is_by_stack(const struct trace_values *v);
 /* The whole command. argv: as it is kept in the file. */
@@ -197,6 +198,16 @@ int trace_summary(const struct trace_view *view, const char *target, struct resu
 /* --hist: a distribution for each key. */
 int trace_hist(const struct trace_view *view, struct result *r);
 int trace_distributions(const struct trace_view *view, struct result *r); /* … without losses */
+/* Points of --probe with all that belongs to them; what was parsed is in `config`. */
+struct trace_points {
+	struct probe_text begin, end;
+	struct probe_counts_config config;
+	char *value_name; /* of --by */
+	enum trace_of of;
+};
+int trace_points_parse(const struct trace_values *v, const struct target *t, const struct host *h,
+		       struct trace_points *ret, struct diag *d);
+void trace_points_release(struct trace_points *p);
 /* --probe, the whole command (trace_probe.c). */
 int trace_probe(const struct trace_values *v, const struct operands *operands, int *exit_code,
 		struct diag *d);
