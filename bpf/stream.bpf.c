@@ -97,7 +97,8 @@ static __always_inline void begin(struct stream_state *st, struct task_struct *t
 	st->head.before = 0;
 	st->head.missing = 0;
 	st->head.n_bytes = 0;
-	st->head.pad = 0;
+	st->head.stack_lost = 0;
+	st->n_kernel = 0;
 	BPF_CORE_READ_STR_INTO(&st->head.comm, (struct task_struct___call *)task, comm);
 }
 
@@ -282,6 +283,8 @@ static __noinline int send_from_before(struct task_struct *task)
 		if (file)
 			put_file(st, i | STREAM_CHUNK_FD << 8, (__u64)file);
 	}
+	if (setup.with_stack)
+		put_sleepers_stack(st, task);
 	send(st);
 	return 0;
 }
@@ -301,7 +304,10 @@ int in_flight(struct bpf_iter__task___call *ctx)
 		return 0;
 	st->head.end = STREAM_IN_FLIGHT;
 	st->head.duration_ns = bpf_ktime_get_ns() - st->head.start_ns;
-	if (st->head.duration_ns >= setup.min_latency_ns)
-		send(st);
+	if (st->head.duration_ns < setup.min_latency_ns)
+		return 0;
+	if (setup.with_stack)
+		put_sleepers_stack(st, task);
+	send(st);
 	return 0;
 }

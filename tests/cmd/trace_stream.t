@@ -180,6 +180,14 @@ trace -k -e wait4 -p $forker -d 1 >out
 is "$(sed -n '2,/^\[/p' out | sed -n 's/^ > .*(\([^+]*\)+0x.*/\1/p' | tail -4 | tr '\n' ' ')" \
 	'forks __libc_start_call_main __libc_start_main _start ' '--stack: the functions that led to the call' ||
 	head -20 out >&2
+$traps deep &
+pid=$!
+sleep 0.2
+trace -k -e clock_nanosleep -p $pid -d 0.3 >out
+kill $pid
+is "$(sed -n '2,/^\[/p' out | grep -c '(descend+0x') $(sed -n '2,/^\[/p' out | tail -2 | grep -c '(_start+0x')" '61 1' \
+	'a stack of more than 60 functions'
+is "$(sed -n '2,/^\[/p' out | grep -c '^ > \[kernel\](do_nanosleep+0x')" 1 '… and where it slept in the kernel'
 "$INSPECT" trace -p $forker >forks.out 2>forks.err &
 tracer=$!
 until [ -s forks.out ]; do sleep 0.05; done
