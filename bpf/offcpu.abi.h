@@ -121,8 +121,7 @@ struct offcpu_calls {
 	__u64 wanted[OFFCPU_CALL_CODES / 64];
 	/* Of native ones: the result says how many. */
 	__u64 moves_bytes[OFFCPU_CALL_CODES / 4 / 64];
-	__u32 execve; /* its code */
-	__u32 pad;
+	__u32 execve, rt_sigreturn; /* their codes */
 };
 
 /* Counted by the program, by CPU. */

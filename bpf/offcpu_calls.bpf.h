@@ -87,7 +87,7 @@ int BPF_PROG(on_call_end, struct pt_regs *regs, long result)
 		return 0;
 	t->running = true;
 	row = add_wait(t, now_ns > t->since_ns ? now_ns - t->since_ns : 0, 0, now_ns);
-	if (!row)
+	if (!row || t->wait.nr == calls.rt_sigreturn) /* its result is another call's */
 		return 0;
 	if (result < 0 && result >= -4095) {
 		row->errors++;

@@ -8,8 +8,8 @@
 
 #include "lib/probe_values.bpf.h"
 
-/* Programs of uprobes can be preempted, and there is one walk for each CPU: whoever comes in between
- * has no stack. */
+/* Programs of uprobes can be preempted, and there is one walk for each CPU: whoever comes in
+ * between has no stack. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);

@@ -5,8 +5,8 @@
  */
 #include "lib/kernel_types.h"
 
-#include "lib/targets.bpf.h"
 #include "lib/probe_values.bpf.h"
+#include "lib/targets.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -66,7 +66,8 @@ static __noinline int probe_finish(const struct begun *b, __s64 result, __u64 la
 	row = row_of(&key);
 	if (!row)
 		return 0;
-	value = probe_setup.measured ? (__u64)value_of(probe_setup.measured, b, result) : latency_ns;
+	value = probe_setup.measured ? (__u64)value_of(probe_setup.measured, b, result)
+				     : latency_ns;
 	__sync_fetch_and_add(&row->calls, 1);
 	/* An event without an end has no length. */
 	if (!probe_setup.measured && !probe_setup.has_end)

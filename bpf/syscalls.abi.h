@@ -38,6 +38,7 @@ enum syscalls_trait {
 	SYSCALLS_IOCTL = 1 << 10,
 	SYSCALLS_NO_RETURN = 1 << 11, /* exit, exit_group */
 	SYSCALLS_IS_WAIT = 1 << 12,   /* by design: epoll_wait, nanosleep */
+	SYSCALLS_NO_RESULT = 1 << 13, /* rt_sigreturn: what is there belongs to another call */
 };
 
 enum {

@@ -119,6 +119,8 @@ static __always_inline void leave(struct task_struct *task, __s64 result, __u64 
 		return;
 	}
 	f.traits = traits_of(st->code);
+	if (f.traits & SYSCALLS_NO_RESULT)
+		f.result = result = 0;
 	value = setup.of_bytes ? (__u64)result : f.latency_ns;
 	if (f.traits & SYSCALLS_FUTEX && is_idle_futex(task, f.latency_ns)) {
 		st->code = SYSCALLS_FUTEX_IDLE;

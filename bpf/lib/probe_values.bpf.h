@@ -3,6 +3,7 @@
 #ifndef BPF_LIB_PROBE_VALUES_BPF_H
 #define BPF_LIB_PROBE_VALUES_BPF_H
 
+#include "filter.bpf.h"
 #include "probes.abi.h"
 
 const volatile struct probes_setup probe_setup;

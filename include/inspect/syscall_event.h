@@ -63,8 +63,8 @@ struct syscall_event {
 	uint32_t n_frames;  /* 0: no stack was asked for, or there is none */
 	uint8_t stack_stop; /* enum unwind_stop: why it ended */
 	struct syscall_frame frames[SYSCALL_FRAMES_MAX];
-	uint32_t
-		n_kernel; /* the kernel's, the innermost first: where the call last slept, or does */
+	/* The kernel's, the innermost first: where the call last slept, or does. */
+	uint32_t n_kernel;
 	uint64_t kernel[SYSCALL_KERNEL_FRAMES_MAX];
 	bool stack_lost; /* the ring had no room for it */
 	uint32_t n_captures;

@@ -82,7 +82,7 @@ int trace_stream_run(const struct trace_stream_run *run, int *exit_code);
 int trace_opens(const struct trace_stream_run *run, const struct streaming_config *config,
 		struct streaming *s);
 
-/* --- by stack (trace_stacks.c): of calls, or of a probe ---------------------------------------------------------------- */
+/* --- by stack (trace_stacks.c): of calls, or of a probe --------------------------------------- */
 
 bool trace_is_by_stack(const struct trace_values *v);
 /* The whole command. argv: as it is kept in the file. */

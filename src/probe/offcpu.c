@@ -393,6 +393,7 @@ static void fill_calls(const struct syscall_set *only, struct offcpu_calls *ret)
 			ret->moves_bytes[nr / 64] |= 1ULL << nr % 64;
 	}
 	ret->execve = (uint32_t)SYS_execve;
+	ret->rt_sigreturn = (uint32_t)SYS_rt_sigreturn;
 }
 
 static int load(struct offcpu_probe *o, const struct offcpu_config *c, const struct host *h,

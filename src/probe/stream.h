@@ -69,7 +69,8 @@ struct syscall_stream {
 /* What is taken of each call's arguments. */
 void stream_plan(enum syscall_abi abi, const struct syscall_info *info, struct stream_call *ret);
 
-/* A record of the program as an event without a stack, borrowed from both. 0, -EBADMSG or -ENOMEM. */
+/* A record of the program as an event without a stack, borrowed from both. 0, -EBADMSG or
+ * -ENOMEM. */
 int stream_decode(const void *record, size_t n_bytes, struct strbuf *names,
 		  struct syscall_event *ret, uint64_t *ret_lost);
 

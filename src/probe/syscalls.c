@@ -36,14 +36,23 @@ static uint16_t traits_of(const char *name)
 		const char *name;
 		uint16_t traits;
 	} special[] = {
-		{"write", SYSCALLS_WRITES},     {"pwrite64", SYSCALLS_WRITES},
-		{"writev", SYSCALLS_WRITES},    {"pwritev", SYSCALLS_WRITES},
-		{"pwritev2", SYSCALLS_WRITES},  {"sendto", SYSCALLS_WRITES},
-		{"sendmsg", SYSCALLS_WRITES},   {"mmap", SYSCALLS_MAPS},
-		{"munmap", SYSCALLS_UNMAPS},    {"sched_yield", SYSCALLS_YIELDS},
-		{"epoll_wait", SYSCALLS_EPOLL}, {"epoll_pwait", SYSCALLS_EPOLL},
-		{"futex", SYSCALLS_FUTEX},      {"ioctl", SYSCALLS_IOCTL},
-		{"exit", SYSCALLS_NO_RETURN},   {"exit_group", SYSCALLS_NO_RETURN},
+		{"write", SYSCALLS_WRITES},
+		{"pwrite64", SYSCALLS_WRITES},
+		{"writev", SYSCALLS_WRITES},
+		{"pwritev", SYSCALLS_WRITES},
+		{"pwritev2", SYSCALLS_WRITES},
+		{"sendto", SYSCALLS_WRITES},
+		{"sendmsg", SYSCALLS_WRITES},
+		{"mmap", SYSCALLS_MAPS},
+		{"munmap", SYSCALLS_UNMAPS},
+		{"sched_yield", SYSCALLS_YIELDS},
+		{"epoll_wait", SYSCALLS_EPOLL},
+		{"epoll_pwait", SYSCALLS_EPOLL},
+		{"futex", SYSCALLS_FUTEX},
+		{"ioctl", SYSCALLS_IOCTL},
+		{"rt_sigreturn", SYSCALLS_NO_RESULT},
+		{"exit", SYSCALLS_NO_RETURN},
+		{"exit_group", SYSCALLS_NO_RETURN},
 	};
 	const struct syscall_info *info = syscall_info_find(name);
 	uint16_t traits = info ? traits_by_arguments(info) : 0;
