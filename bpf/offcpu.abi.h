@@ -80,6 +80,7 @@ struct offcpu_row {
 	__u64 count;
 	__u64 max_ns;  /* of wait_ns + queue_ns for those that were runnable all through */
 	__u64 last_ns; /* when it last changed */
+	__u64 errors, bytes, io; /* of calls: that failed; moved, and by how many of them */
 	__u32 pid, tid;
 	__u32 buckets[OFFCPU_BUCKETS];
 };
@@ -112,14 +113,15 @@ struct offcpu_setup {
 	__u8 with_ticks;         /* what runs is counted too */
 	__u8 with_waker_stacks;
 	__u8 with_calls; /* system calls in place of waits */
-	__u8 pad;
+	__u8 with_probe; /* or what happens at a point in code */
 };
 
 /* The same, with calls. */
 struct offcpu_calls {
 	__u64 wanted[OFFCPU_CALL_CODES / 64];
-	__u32 execve; /* its code */
-	__u32 pad;
+	/* Of native ones: the result says how many. */
+	__u64 moves_bytes[OFFCPU_CALL_CODES / 4 / 64];
+	__u32 execve, rt_sigreturn; /* their codes */
 };
 
 /* Counted by the program, by CPU. */
@@ -128,7 +130,7 @@ struct offcpu_losses {
 };
 
 _Static_assert(sizeof(struct offcpu_key) == 48, "shared with the tool");
-_Static_assert(sizeof(struct offcpu_row) == 48 + 4 * OFFCPU_BUCKETS, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_row) == 72 + 4 * OFFCPU_BUCKETS, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_totals) == 80, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_ended) == 88, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_setup) == 24, "shared with the tool");

@@ -63,8 +63,10 @@ struct {
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* The thread waited for off_ns, queue_ns of it with the reason gone and no CPU yet. */
-static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue_ns, __u64 now_ns)
+/* The thread waited for off_ns, queue_ns of it with the reason gone and no CPU yet. NULL: it is in
+ * no row. */
+static __always_inline struct offcpu_row *add_wait(struct thread *t, __u64 off_ns, __u64 queue_ns,
+						   __u64 now_ns)
 {
 	struct offcpu_losses *l;
 	struct offcpu_row *row;
@@ -74,7 +76,7 @@ static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue
 	t->off_ns += off_ns;
 	if (off_ns < setup.min_wait_ns || (setup.max_wait_ns && off_ns > setup.max_wait_ns)) {
 		t->short_ns += off_ns;
-		return;
+		return NULL;
 	}
 	row = row_of(&t->wait, t->pid, t->tid);
 	if (!row) {
@@ -82,7 +84,7 @@ static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue
 		l = losses();
 		if (l)
 			l->rows_full++;
-		return;
+		return NULL;
 	}
 	row->wait_ns += wait_ns;
 	row->queue_ns += queue_ns;
@@ -95,6 +97,7 @@ static __always_inline void add_wait(struct thread *t, __u64 off_ns, __u64 queue
 	bucket = bucket_of(wait_ns);
 	barrier_var(bucket); /* the compiler may not forget the bound, which the verifier needs */
 	row->buckets[bucket & (OFFCPU_BUCKETS - 1)]++;
+	return row;
 }
 
 /* Time on a CPU that no row has yet, at the stack of a tick. */
@@ -434,6 +437,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 }
 
 #include "offcpu_calls.bpf.h"
+#include "offcpu_probes.bpf.h"
 
 /* --- who is measured -------------------------------------------------------------------------- */
 
@@ -456,7 +460,7 @@ int BPF_PROG(on_birth, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	t->wait.how = OFFCPU_BORN;
 	/* It begins with the end of its parent's call, which is none of its own. */
-	t->running = setup.with_calls;
+	t->running = setup.with_calls || setup.with_probe;
 	return 0;
 }
 
@@ -517,7 +521,7 @@ int begin(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	state = BPF_CORE_READ(task, __state) & TASK_STATES_WAITING;
-	if (BPF_CORE_READ(task, on_cpu)) {
+	if (setup.with_probe || BPF_CORE_READ(task, on_cpu)) {
 		t->running = true;
 		return 0;
 	}

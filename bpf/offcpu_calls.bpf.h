@@ -14,6 +14,15 @@ static __always_inline bool is_wanted_call(__u32 code)
 	return calls.wanted[code / 64] >> (code & 63) & 1;
 }
 
+static __always_inline bool moves_bytes(__u32 code)
+{
+	if (code >= OFFCPU_CALL_CODES / 4) /* the numbers of other ABIs mean something else */
+		return false;
+	barrier_var(code);
+	code &= OFFCPU_CALL_CODES / 4 - 1;
+	return calls.moves_bytes[code / 64] >> (code & 63) & 1;
+}
+
 /* Until it is told otherwise, without a stack. */
 static __always_inline void begin_call(struct thread *t, __u32 code, __u8 flags)
 {
@@ -68,6 +77,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_call_end, struct pt_regs *regs, long result)
 {
 	__u64 now_ns = bpf_ktime_get_ns();
+	struct offcpu_row *row;
 	struct thread *t;
 
 	if (!target_shared.active)
@@ -76,7 +86,15 @@ int BPF_PROG(on_call_end, struct pt_regs *regs, long result)
 	if (!t || t->running)
 		return 0;
 	t->running = true;
-	add_wait(t, now_ns > t->since_ns ? now_ns - t->since_ns : 0, 0, now_ns);
+	row = add_wait(t, now_ns > t->since_ns ? now_ns - t->since_ns : 0, 0, now_ns);
+	if (!row || t->wait.nr == calls.rt_sigreturn) /* its result is another call's */
+		return 0;
+	if (result < 0 && result >= -4095) {
+		row->errors++;
+	} else if (moves_bytes((__u32)t->wait.nr)) {
+		row->bytes += result;
+		row->io++;
+	}
 	return 0;
 }
 

@@ -18,8 +18,9 @@ enum {
 	STREAM_IOVECS = 8,
 	STREAM_ITEMS = 16, /* of argv */
 	STREAM_ENVP_MAX = 256,
-	STREAM_FILE_PARTS = 40,   /* of a path, and mounts that it crosses */
-	STREAM_FRAMES = 31,       /* of a stack: one chunk */
+	STREAM_FILE_PARTS = 40, /* of a path, and mounts that it crosses */
+	STREAM_FRAMES = 127,    /* of a stack */
+	STREAM_KERNEL_FRAMES = 32,
 	STREAM_FILES_MAX = 16384, /* whose names are sent once */
 };
 
@@ -59,6 +60,7 @@ enum stream_call_flags {
 	STREAM_NO_RETURN = 2,
 	STREAM_FD_RESULT = 4,
 	STREAM_EXECS = 8,
+	STREAM_TIMED_WAIT = 16, /* ETIMEDOUT is an end like any other */
 };
 
 struct stream_call {
@@ -82,7 +84,8 @@ enum stream_end {
 	STREAM_NEVER_RETURNS,
 	STREAM_THREAD_ENDED,
 	STREAM_IN_FLIGHT,
-	STREAM_FILE, /* no call: args have device and inode of a file, a chunk its path */
+	STREAM_FILE,  /* no call: args have device and inode of a file, a chunk its path */
+	STREAM_STACK, /* no call: struct stream_stack, of the call that follows */
 };
 
 /* Shared while running. */
@@ -113,7 +116,7 @@ struct stream_head {
 	__u8 missing; /* bits of arguments that could not be read at the entry */
 	__u8 active;  /* inside of the program */
 	__u16 n_bytes;
-	__u32 pad;
+	__u32 stack_lost; /* its stack found no room in the ring */
 	char comm[16];
 };
 
@@ -134,7 +137,6 @@ enum stream_chunk_kind {
 	STREAM_CHUNK_FOLDER, /* struct stream_file */
 	STREAM_CHUNK_INNER,
 	STREAM_CHUNK_COUNT, /* __u64 */
-	STREAM_CHUNK_STACK, /* struct stream_stack, struct stream_frame[] */
 };
 
 /* Before the components of a path from the leaf up, each with its NUL; or before a socket. */
@@ -156,9 +158,13 @@ struct stream_frame {
 	__u32 pad;
 };
 
+/* The record before a call's: tid and start_ns of its head say which. */
 struct stream_stack {
-	__u32 n;
-	__u32 stop; /* enum unwind_stop */
+	struct stream_head head;
+	__u32 n_user, stop; /* enum unwind_stop */
+	__u32 n_kernel, pad;
+	__u64 kernel[STREAM_KERNEL_FRAMES]; /* where the call last slept */
+	struct stream_frame user[STREAM_FRAMES];
 };
 
 struct stream_socket {
@@ -177,7 +183,8 @@ _Static_assert(sizeof(struct stream_head) == 120, "shared with the tool");
 _Static_assert(sizeof(struct stream_chunk) == 8, "shared with the tool");
 _Static_assert(sizeof(struct stream_file) == 24, "shared with the tool");
 _Static_assert(sizeof(struct stream_frame) == 32, "shared with the tool");
-_Static_assert(STREAM_FRAMES * 32 + 8 <= STREAM_CHUNK_BYTES, "a stack is a chunk");
+_Static_assert(sizeof(struct stream_stack) == 136 + 8 * STREAM_KERNEL_FRAMES + 32 * STREAM_FRAMES,
+	       "shared with the tool");
 _Static_assert(sizeof(struct stream_socket) == 48, "shared with the tool");
 
 #endif

@@ -16,6 +16,8 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 struct stream_shared shared;
 
+enum { ETIMEDOUT = 110 };
+
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -95,7 +97,8 @@ static __always_inline void begin(struct stream_state *st, struct task_struct *t
 	st->head.before = 0;
 	st->head.missing = 0;
 	st->head.n_bytes = 0;
-	st->head.pad = 0;
+	st->head.stack_lost = 0;
+	st->n_kernel = 0;
 	BPF_CORE_READ_STR_INTO(&st->head.comm, (struct task_struct___call *)task, comm);
 }
 
@@ -162,6 +165,17 @@ static __always_inline bool is_failure(__s64 result)
 	return result < 0 && result >= -4095;
 }
 
+static __always_inline bool is_left_out(const struct stream_call *call,
+					const struct stream_head *head)
+{
+	if (head->duration_ns < setup.min_latency_ns)
+		return true;
+	if (!setup.failed_only)
+		return false;
+	return !is_failure(head->result) ||
+	       (call->flags & STREAM_TIMED_WAIT && head->result == -ETIMEDOUT);
+}
+
 static __always_inline int leave(struct task_struct *task, __s64 result)
 {
 	struct stream_state *st = bpf_task_storage_get(&states, task, NULL, 0);
@@ -173,12 +187,9 @@ static __always_inline int leave(struct task_struct *task, __s64 result)
 	st->head.active = 0;
 	st->head.duration_ns = bpf_ktime_get_ns() - st->head.start_ns;
 	st->head.result = result;
-	if (st->head.duration_ns < setup.min_latency_ns ||
-	    (setup.failed_only && !is_failure(result)))
-		return 0;
 	code = st->head.code;
 	call = bpf_map_lookup_elem(&calls, &code);
-	if (!call)
+	if (!call || is_left_out(call, &st->head))
 		return 0;
 	/* An exec that failed before it counted is the affair of whoever looked for the program. */
 	if (call->flags & STREAM_EXECS && is_failure(result) &&
@@ -272,6 +283,8 @@ static __noinline int send_from_before(struct task_struct *task)
 		if (file)
 			put_file(st, i | STREAM_CHUNK_FD << 8, (__u64)file);
 	}
+	if (setup.with_stack)
+		put_sleepers_stack(st, task);
 	send(st);
 	return 0;
 }
@@ -291,7 +304,10 @@ int in_flight(struct bpf_iter__task___call *ctx)
 		return 0;
 	st->head.end = STREAM_IN_FLIGHT;
 	st->head.duration_ns = bpf_ktime_get_ns() - st->head.start_ns;
-	if (st->head.duration_ns >= setup.min_latency_ns)
-		send(st);
+	if (st->head.duration_ns < setup.min_latency_ns)
+		return 0;
+	if (setup.with_stack)
+		put_sleepers_stack(st, task);
+	send(st);
 	return 0;
 }

@@ -11,6 +11,8 @@ const volatile struct stream_setup setup;
 struct stream_state {
 	struct stream_head head;
 	__u8 data[STREAM_STATE_DATA];
+	/* With stacks: where it last slept in the call. */
+	__u64 n_kernel, kernel[STREAM_KERNEL_FRAMES];
 };
 
 /* --- chunks ----------------------------------------------------------------------------------- */

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The user stack of a call: unwound here, and each address with the file that is mapped there now.
- * So it can be named when the process has ended, as a short-lived one has before the tool sees it.
+ * The stack of a call. The user's is unwound here, each address with the file that is mapped there
+ * now. So it can be named when the process has ended, as a short-lived one has before the tool sees
+ * it. The kernel's is that of the last switch away from the thread: at its end a call has none to
+ * speak of.
  */
 #ifndef STREAM_STACK_BPF_H
 #define STREAM_STACK_BPF_H
 
 #include "lib/vma.bpf.h"
 #include "stream_chunks.bpf.h"
+
+enum { STREAM_OWN_FRAMES = 2 /* the program, and bpf_trace_runN, which calls it */ };
 
 /* Files whose names the tool has. */
 struct {
@@ -24,6 +28,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct stream_state);
 } file_records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct stream_stack);
+} stack_records SEC(".maps");
 
 static __noinline int send_file(__u64 device, __u64 inode, __u64 file_va)
 {
@@ -51,33 +62,44 @@ static __noinline int send_file(__u64 device, __u64 inode, __u64 file_va)
 /* One frame for each call of bpf_loop; its state is in the walk, whose chain is read. */
 static int put_frame(__u32 i, void *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct stream_frame frame = {};
 	struct vma_place at;
 	__u32 zero = 0;
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &zero);
-	struct stream_state *st = bpf_task_storage_get(&states, task, NULL, 0);
-	__u64 slot = i, offset;
+	struct stream_stack *stack = bpf_map_lookup_elem(&stack_records, &zero);
+	__u64 slot = i;
 
 	(void)ctx;
 	barrier_var(slot);
-	if (!w || !st || slot >= STREAM_FRAMES)
+	if (!w || !stack || slot >= STREAM_FRAMES)
 		return 1;
 	barrier_var(slot);
-	frame.user_va = w->out[slot];
-	vma_find_place(task, frame.user_va - (i > 0), &at);
-	frame.inode = at.inode;
-	frame.device = at.device;
-	frame.file_off = at.file_off + (at.file_va && i > 0);
+	vma_find_place(bpf_get_current_task_btf(), w->out[slot] - (i > 0), &at);
+	stack->user[slot] = (struct stream_frame){
+		.user_va = w->out[slot],
+		.file_off = at.file_off + (at.file_va && i > 0),
+		.inode = at.inode,
+		.device = at.device,
+	};
 	if (at.inode)
 		send_file(at.device, at.inode, at.file_va);
-	offset = st->head.n_bytes;
-	if (offset > STREAM_DATA_BYTES)
-		return 1;
-	barrier_var(offset);
-	__builtin_memcpy(&st->data[offset + sizeof(struct stream_chunk) +
-				   sizeof(struct stream_stack) + slot * sizeof(frame)],
-			 &frame, sizeof(frame));
+	return 0;
+}
+
+/* Whether what follows is told of it. */
+static __noinline int send_stack(struct stream_state *st, struct stream_stack *stack)
+{
+	__u64 n_user = stack->n_user;
+
+	stack->head.end = STREAM_STACK;
+	stack->head.tid = st->head.tid;
+	stack->head.start_ns = st->head.start_ns;
+	barrier_var(n_user);
+	if (n_user > STREAM_FRAMES || (!n_user && !stack->n_kernel))
+		return 0;
+	st->head.stack_lost = bpf_ringbuf_output(&ring, stack,
+						 offsetof(struct stream_stack, user) +
+							 n_user * sizeof(struct stream_frame),
+						 0) != 0;
 	return 0;
 }
 
@@ -85,26 +107,52 @@ static __noinline int put_stack(struct stream_state *st, struct task_struct *tas
 {
 	__u32 zero = 0;
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &zero);
-	__u8 *at = chunk_begin(st);
-	struct stream_stack *stack;
-	__u64 n;
+	struct stream_stack *stack = bpf_map_lookup_elem(&stack_records, &zero);
 
-	if (!w || !at || bpf_probe_read_kernel(&w->regs, sizeof(w->regs), task_user_regs(task)) ||
+	if (!w || !stack ||
+	    bpf_probe_read_kernel(&w->regs, sizeof(w->regs), task_user_regs(task)) ||
 	    !regs_are_user(&w->regs) || REGS_ARE_32_BIT(&w->regs))
 		return 0;
 	w->at = 0;
 	w->stop = UNWIND_CONTINUE;
 	STATE_FROM_REGS(&w->state, &w->regs);
 	unwind_user(w, st->head.pid, STREAM_FRAMES);
-	n = w->at;
-	if (n > STREAM_FRAMES)
-		n = STREAM_FRAMES;
-	bpf_loop(n, put_frame, NULL, 0);
-	stack = (struct stream_stack *)(at + sizeof(struct stream_chunk));
-	stack->n = n;
+	stack->n_user = w->at > STREAM_FRAMES ? STREAM_FRAMES : w->at;
 	stack->stop = w->stop;
-	chunk_end(st, at, STREAM_ARGS | STREAM_CHUNK_STACK << 8,
-		  sizeof(*stack) + n * sizeof(struct stream_frame), false);
+	bpf_loop(stack->n_user, put_frame, NULL, 0);
+	stack->n_kernel = st->n_kernel;
+	__builtin_memcpy(stack->kernel, st->kernel, sizeof(stack->kernel));
+	return send_stack(st, stack);
+}
+
+/* Of a thread that sleeps in its call. */
+static __noinline int put_sleepers_stack(struct stream_state *st, struct task_struct *task)
+{
+	__u32 zero = 0;
+	struct stream_stack *stack = bpf_map_lookup_elem(&stack_records, &zero);
+	long bytes;
+
+	if (!stack)
+		return 0;
+	bytes = bpf_get_task_stack(task, stack->kernel, sizeof(stack->kernel), 0);
+	stack->n_kernel = bytes > 0 ? (__u32)bytes / 8 : 0;
+	stack->n_user = 0;
+	return send_stack(st, stack);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_sleep, bool preempt, struct task_struct *prev)
+{
+	struct stream_state *st;
+	long bytes;
+
+	if (preempt || !target_shared.active)
+		return 0;
+	st = bpf_task_storage_get(&states, prev, NULL, 0);
+	if (!st || !st->head.active)
+		return 0;
+	bytes = bpf_get_stack(ctx, st->kernel, sizeof(st->kernel), STREAM_OWN_FRAMES);
+	st->n_kernel = bytes > 0 ? (__u32)bytes / 8 : 0;
 	return 0;
 }
 

@@ -40,6 +40,7 @@ enum syscalls_trait {
 	SYSCALLS_IOCTL = 1 << 10,
 	SYSCALLS_NO_RETURN = 1 << 11, /* exit, exit_group */
 	SYSCALLS_IS_WAIT = 1 << 12,   /* by design: epoll_wait, nanosleep */
+	SYSCALLS_NO_RESULT = 1 << 13, /* rt_sigreturn: what is there belongs to another call */
 };
 
 enum {
@@ -84,7 +85,7 @@ struct syscalls_row {
 	__u32 pid;           /* of the first call, as its fd: where names are looked for */
 	__s32 fd;
 	char comm[SYSCALLS_COMM];
-	__u32 own_tid, pad;            /* of the first call, in its own pid namespace */
+	__u32 own_tid, own_pid;        /* of the first call, in its own pid namespace */
 	__u32 slots[LOG_LINEAR_SLOTS]; /* these may wrap: read them in time */
 };
 
@@ -175,7 +176,7 @@ struct syscalls_thread {
 	__u64 in_call_ns; /* 0: in none */
 	__u32 pid, tid;
 	__u32 in_call, from_before;
-	__u32 code, own_tid;
+	__u32 code, own_tid, own_pid, pad;
 	__u64 stack; /* by lock: of the call, 0: none */
 	char comm[SYSCALLS_COMM];
 };

@@ -112,6 +112,8 @@ static __always_inline void leave(struct task_struct *task, __s64 result, __u64 
 		return;
 	}
 	f.traits = traits_of(st->code);
+	if (f.traits & SYSCALLS_NO_RESULT)
+		f.result = result = 0;
 	value = setup.of_bytes ? (__u64)result : f.latency_ns;
 	if (f.traits & SYSCALLS_FUTEX && is_idle_futex(task, f.latency_ns)) {
 		st->code = SYSCALLS_FUTEX_IDLE;
@@ -303,6 +305,7 @@ int collect(struct bpf_iter__task___call *ctx)
 	out.pid = target_pid(task);
 	out.tid = target_tid(task);
 	out.own_tid = target_own_tid(task);
+	out.own_pid = target_own_pid(task);
 	bpf_core_read_str(out.comm, sizeof(out.comm), &((struct task_struct___call *)task)->comm);
 	code = out.code = st->code;
 	if (setup.by & SYSCALLS_BY_LOCK) {

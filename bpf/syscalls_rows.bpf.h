@@ -75,6 +75,7 @@ static __noinline struct syscalls_row *row_of_key(const struct syscalls_key *key
 		return NULL;
 	row->pid = target_pid(task);
 	row->own_tid = target_own_tid(task);
+	row->own_pid = target_own_pid(task);
 	row->fd = fd;
 	bpf_get_current_comm(row->comm, sizeof(row->comm));
 	bpf_map_update_elem(&keyed_rows, key, row, BPF_NOEXIST);

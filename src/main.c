@@ -57,7 +57,7 @@ static int finish_stdout(int code, struct diag *d)
 		return code;
 	if (errno == EPIPE || d->err == -EPIPE) {
 		diag_release(d);
-		return code ? code : EXIT_OWN_FAILURE;
+		return code && code != EXIT_OWN_FAILURE ? code : 128 + SIGPIPE;
 	}
 	diag_errno(d, errno ? -errno : -EIO, "cannot write to stdout");
 	return code ? code : EXIT_OWN_FAILURE;

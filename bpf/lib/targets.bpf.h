@@ -45,6 +45,11 @@ static __always_inline __u32 target_own_tid(struct task_struct *task)
 	return nr;
 }
 
+static __always_inline __u32 target_own_pid(struct task_struct *task)
+{
+	return target_own_tid(BPF_CORE_READ(task, group_leader));
+}
+
 /* The task's cgroup or one above it is the one that is measured. */
 static __always_inline bool is_in_cgroup(struct task_struct *task)
 {

@@ -134,6 +134,7 @@ int pipeline_finish(struct pipeline *p); /* flush; losses and times are final af
 
 /* Waits in place of samples of the CPU. */
 struct waits;
+struct probe_counts_config;
 struct syscall_set;
 struct waits_config {
 	uint64_t min_wait_ns, max_wait_ns; /* max 0: none */
@@ -141,6 +142,7 @@ struct waits_config {
 	bool waker_stacks;              /* above what is waited for: the stack of who ended it */
 	bool calls;                     /* system calls, all the time in them, in place of waits */
 	const struct syscall_set *only; /* … these; NULL: all */
+	const struct probe_counts_config *probe; /* from one point in code to another, instead */
 	bool wall; /* what runs is in it too, sampled at the recording\'s frequency */
 };
 

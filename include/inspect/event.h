@@ -63,8 +63,11 @@ int event_table_find_id(const struct event_table *t, uint64_t id);
 /* "cycles", "cpu-clock", "L1-dcache-load-misses", "raw 0x1c2"… into buf; returns buf. */
 const char *event_attr_name(const struct perf_event_attr *attr, char *buf, size_t size);
 
-#define OFFCPU_EVENT "offcpu"  /* time that threads waited, added up by stack */
-#define WALL_EVENT "wall"      /* and time that they ran */
+#define OFFCPU_EVENT "offcpu" /* time that threads waited, added up by stack */
+#define WALL_EVENT "wall"     /* and time that they ran */
+/* Time from a point in code to another, by the stack at the first; without an end, how often. */
+#define PROBE_EVENT "probe"
+#define PROBE_HITS_EVENT "probe-hits"
 #define CALLS_EVENT "syscalls" /* time in system calls, by the stack that made them */
 
 /* cpu-clock and task-clock: their periods are in ns. */

@@ -11,6 +11,7 @@
 #include <inspect/event.h>
 #include <inspect/host.h>
 #include <inspect/note_list.h>
+#include <inspect/probe_counts.h>
 #include <inspect/probe_target.h>
 #include <inspect/syscalls.h>
 #include <offcpu.abi.h>
@@ -24,12 +25,14 @@ struct offcpu_config {
 	bool kthreads;
 	bool wakers;
 	bool waker_stacks;
-	unsigned max_stack;                 /* user frames; 0: 127 */
-	unsigned ring_pages;                /* per CPU, a power of two; 0: default */
-	uint64_t min_wait_ns, max_wait_ns;  /* max 0: none */
-	uint64_t tick_hz;                   /* above 0: rows of what runs too, as often */
-	bool calls;                         /* system calls, without kernel stacks, not waits */
-	const struct syscall_set *only;     /* of calls; NULL: all */
+	unsigned max_stack;                /* user frames; 0: 127 */
+	unsigned ring_pages;               /* per CPU, a power of two; 0: default */
+	uint64_t min_wait_ns, max_wait_ns; /* max 0: none */
+	uint64_t tick_hz;                  /* above 0: rows of what runs too, as often */
+	bool calls;                        /* system calls, without kernel stacks, not waits */
+	const struct syscall_set *only;    /* of calls; NULL: all */
+	/* Points in code, neither waits nor calls; its target is not used. */
+	const struct probe_counts_config *probe;
 	uint8_t arguments[OFFCPU_SYSCALLS]; /* enum offcpu_argument, by number */
 };
 

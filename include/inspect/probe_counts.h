@@ -17,6 +17,7 @@ enum probe_point_kind {
 	PROBE_USDT,       /* of a file */
 	PROBE_TRACEPOINT, /* of the kernel */
 	PROBE_KERNEL,     /* a function of the kernel: kprobe and kretprobe */
+	PROBE_KINDS,
 };
 
 /* A place in code. Texts are borrowed. */
@@ -36,6 +37,16 @@ struct probe_counts_config {
 	const struct probe_point *end; /* NULL: a function's own return; other points have none */
 	struct probes_setup setup;     /* fields and has_end are filled here */
 };
+
+/* Functions end when they return. */
+static inline bool probe_has_end(const struct probe_counts_config *c)
+{
+	return c->end || c->begin->kind == PROBE_FUNCTION || c->begin->kind == PROBE_KERNEL;
+}
+static inline bool probe_is_in_kernel(const struct probe_counts_config *c)
+{
+	return c->begin->kind == PROBE_TRACEPOINT || c->begin->kind == PROBE_KERNEL;
+}
 
 struct probe_losses {
 	uint64_t ends_without_begin; /* calls that had begun before the start among them */

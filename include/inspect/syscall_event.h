@@ -38,7 +38,8 @@ struct syscall_frame {
 	uint64_t ino; /* 0: no file */
 };
 
-#define SYSCALL_FRAMES_MAX 32
+#define SYSCALL_FRAMES_MAX 128
+#define SYSCALL_KERNEL_FRAMES_MAX 32
 
 enum syscall_end {
 	SYSCALL_RETURNED,
@@ -62,6 +63,10 @@ struct syscall_event {
 	uint32_t n_frames;  /* 0: no stack was asked for, or there is none */
 	uint8_t stack_stop; /* enum unwind_stop: why it ended */
 	struct syscall_frame frames[SYSCALL_FRAMES_MAX];
+	/* The kernel's, the innermost first: where the call last slept, or does. */
+	uint32_t n_kernel;
+	uint64_t kernel[SYSCALL_KERNEL_FRAMES_MAX];
+	bool stack_lost; /* the ring had no room for it */
 	uint32_t n_captures;
 	struct syscall_capture captures[SYSCALL_CAPTURES_MAX];
 };

@@ -14,8 +14,8 @@ struct syscall_row {
 	struct histogram h; /* of what is measured; h.sum is total_ns or bytes */
 	/* In a call right now; open_ns is what they have waited so far, all together. */
 	uint64_t in_flight, open_ns, oldest_ns, from_before;
-	uint32_t pid;     /* of the first call: where names are looked for */
-	uint32_t own_tid; /* its thread in its own pid namespace */
+	uint32_t pid;              /* of the first call: where names are looked for */
+	uint32_t own_tid, own_pid; /* its thread and process in their own pid namespace */
 	int32_t fd;
 	char comm[SYSCALLS_COMM + 1];
 };
@@ -26,8 +26,7 @@ struct syscall_detail {
 };
 
 struct syscall_thread {
-	uint32_t pid, tid;
-	uint32_t own_tid; /* in its own pid namespace */
+	uint32_t pid, tid, own_tid; /* own: in its own pid namespace */
 	char comm[SYSCALLS_COMM + 1];
 	uint64_t watched_ns, in_call_ns;
 	uint32_t code;

@@ -160,6 +160,12 @@ struct syscall_info {
  * tracefs. i386's old names (mmap2, fstatat64, …) have entries of their own. */
 const struct syscall_info *syscall_info_find(const char *name);
 
+/* Whether its result is how many bytes it moved. */
+bool syscall_moves_bytes(const struct syscall_info *info);
+
+/* Waits whose time-out (ETIMEDOUT) is an end like any other: CPython asks for its lock so. */
+bool syscall_is_timed_wait(const char *name);
+
 /* The name of a number without SYSCALL_X32_BIT; a name of the table, or "syscall_N" in buf. */
 const char *syscall_name(enum syscall_abi abi, uint32_t nr, char buf[SYSCALL_NAME_BYTES]);
 

@@ -18,6 +18,7 @@ struct wait_label {
 	bool idle;     /* waits for work, by design */
 	bool by_stack; /* the kernel's functions on the stack may say better */
 	bool is_call;  /* a system call, whatever it did */
+	bool is_probe; /* a point in code */
 	bool told;     /* a record has named it */
 };
 
@@ -29,6 +30,7 @@ struct wait_site {
 	uint64_t wait_ns;  /* up to the wake-ups */
 	uint64_t queue_ns; /* from then until a CPU was free */
 	uint64_t count, max_ns;
+	uint64_t errors, bytes, io;  /* of system calls */
 	uint64_t open_ns, before_ns; /* of wait_ns: not over at the end; since before the start */
 	uint32_t n_open, n_before;
 	uint32_t n_threads; /* filled in at the end */

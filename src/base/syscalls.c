@@ -25,6 +25,36 @@ const struct syscall_info *syscall_info_find(const char *name)
 		       by_name);
 }
 
+bool syscall_moves_bytes(const struct syscall_info *info)
+{
+	static const char *const others[] = {"sendfile", "splice", "copy_file_range"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (str_eq(info->name, others[i]))
+			return true;
+	if (info->args[0] != ARG_FD)
+		return false;
+	for (size_t i = 1; i < SYSCALL_ARGS && info->args[i] != ARG_END; i++) {
+		uint8_t kind = info->args[i];
+
+		if (kind == ARG_BUF || kind == ARG_BUF_OUT || kind == ARG_IOV ||
+		    kind == ARG_IOV_OUT || kind == ARG_MSG || kind == ARG_MSG_OUT)
+			return true;
+	}
+	return false;
+}
+
+bool syscall_is_timed_wait(const char *name)
+{
+	static const char *const names[] = {"futex",       "futex_time64",    "futex_wait",
+					    "futex_waitv", "mq_timedreceive", "mq_timedsend"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (str_eq(names[i], name))
+			return true;
+	return false;
+}
+
 static const struct syscall_numbers *row_by_name(const char *name)
 {
 	return bsearch(name, syscall_numbers_table, syscall_numbers_count,

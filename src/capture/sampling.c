@@ -179,6 +179,7 @@ int sampling_waits(const struct sampler_config *c, const struct waits_config *wa
 		.waker_stacks = waits->waker_stacks,
 		.calls = waits->calls,
 		.only = waits->only,
+		.probe = waits->probe,
 		.tick_hz = waits->wall ? c->freq_hz : 0,
 	};
 	int err = explain_bpf_tracing(host, "see what threads wait for",

@@ -73,9 +73,10 @@ static int loop(struct stream_session *s)
 
 static int finish(struct stream_session *s, note_list *notes)
 {
-	int err = syscall_stream_stop(s->stream), n;
+	int err, n;
 
 	s->result->end_ns = clock_now_ns();
+	err = syscall_stream_stop(s->stream);
 	while (!err && (n = drain(s)) != 0)
 		err = MIN(n, 0);
 	if (!err)

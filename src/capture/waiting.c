@@ -34,6 +34,7 @@ struct waiting {
 	blocked_stack_list before;      /* of those that waited at the start */
 	ARRAY(pid_t) pids, tids;        /* the target; none: everyone */
 	bool everyone, with_wakers;
+	const char *point; /* the text of a point in code, borrowed; NULL: waits or calls */
 	struct wait_wakers wakers;
 	unsigned n_repairs;
 	/* During a read. */
@@ -155,13 +156,15 @@ static int emit_sample(struct waiting *s, const struct offcpu_wait *wait, uint32
 /* "[waiting: futex lock]", "[runnable]". */
 static void label_frame(const struct wait_label *l, char *ret, size_t size)
 {
-	bool waits = !l->is_call && l->reason != WAIT_RUNNING && l->reason != WAIT_RUNNABLE &&
-		     l->reason != WAIT_THROTTLED && l->reason != WAIT_STOPPED;
+	bool waits = !l->is_call && !l->is_probe && l->reason != WAIT_RUNNING &&
+		     l->reason != WAIT_RUNNABLE && l->reason != WAIT_THROTTLED &&
+		     l->reason != WAIT_STOPPED;
 
 	snprintf(ret, size,
-		 l->is_call ? "[syscall: %s]"
-		 : waits    ? "[waiting: %s]"
-			    : "[%s]",
+		 l->is_call    ? "[syscall: %s]"
+		 : l->is_probe ? "[probe: %s]"
+		 : waits       ? "[waiting: %s]"
+			       : "[%s]",
 		 l->text);
 }
 
@@ -236,6 +239,18 @@ static int find_waker(struct waiting *s, const struct offcpu_wait *wait, uint32_
 	return err ? err : tell_label(s, *ret_label);
 }
 
+static int find_label(struct waiting *s, const struct offcpu_wait *wait, uint32_t *ret)
+{
+	int err;
+
+	if (!s->point)
+		return wait_labels_find(s->labels, s->waits, wait->key, wait->row->pid, ret);
+	err = waits_label(s->waits, s->point, WAIT_OTHER, ret);
+	if (!err)
+		s->waits->labels.v[*ret].is_probe = true;
+	return err;
+}
+
 static int pass_wait(void *ctx, const struct offcpu_wait *raw)
 {
 	struct waiting *s = ctx;
@@ -244,7 +259,7 @@ static int pass_wait(void *ctx, const struct offcpu_wait *raw)
 	uint32_t label, queued, site, woken_by = UINT32_MAX;
 	int err;
 
-	err = wait_labels_find(s->labels, s->waits, wait->key, wait->row->pid, &label);
+	err = find_label(s, wait, &label);
 	if (!err)
 		err = waits_label(s->waits, "runnable", WAIT_RUNNABLE, &queued);
 	if (!err)
@@ -469,7 +484,11 @@ static int add_event(struct waiting *s, const struct waiting_config *c)
 		.task = 1,
 		.ksymbol = 1,
 	};
-	const char *name = c->calls ? CALLS_EVENT : c->tick_hz ? WALL_EVENT : OFFCPU_EVENT;
+	bool has_end = c->probe && probe_has_end(c->probe);
+	const char *name = c->calls     ? CALLS_EVENT
+			   : c->probe   ? (has_end ? PROBE_EVENT : PROBE_HITS_EVENT)
+			   : c->tick_hz ? WALL_EVENT
+					: OFFCPU_EVENT;
 	int err = event_table_add(&s->events, &a, name);
 
 	/* The kernel counts ids up from 1. */
@@ -498,10 +517,12 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 	struct probe_target target = *c->target;
 	struct offcpu_config config = {
 		.target = &target,
-		.kernel_stacks = c->with_stacks && !c->user_only && !c->calls,
+		.kernel_stacks = c->with_stacks && !c->user_only && !c->calls &&
+				 (!c->probe || probe_is_in_kernel(c->probe)),
 		.kthreads = c->kthreads,
-		.wakers = !c->calls,
+		.wakers = !c->calls && !c->probe,
 		.calls = c->calls,
+		.probe = c->probe,
 		.only = c->only,
 		.max_stack = c->max_stack,
 		.ring_pages = c->ring_pages,
@@ -519,6 +540,7 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 	s->source = (struct source){&waiting_ops, &s->events};
 	s->waits = waits;
 	s->with_wakers = c->waker_stacks;
+	s->point = c->probe ? c->probe->begin->text : NULL;
 	s->record = malloc(RECORD_WORDS * sizeof(*s->record));
 	err = s->record ? wait_labels_new(&s->labels) : -ENOMEM;
 	if (!err)

@@ -19,6 +19,7 @@ struct waiting_config {
 	bool waker_stacks;
 	bool calls; /* the event is "syscalls", the leaf frame the call */
 	const struct syscall_set *only;
+	const struct probe_counts_config *probe; /* the event is "probe", the leaf frame its text */
 	uint64_t tick_hz; /* above 0: what runs is in it too, and the event is "wall" */
 };
 

@@ -114,6 +114,9 @@ int waits_add(struct waits *w, const struct offcpu_key *key, const struct offcpu
 	s->queue_ns += row->queue_ns;
 	s->count += row->count;
 	s->max_ns = MAX(s->max_ns, row->max_ns);
+	s->errors += row->errors;
+	s->bytes += row->bytes;
+	s->io += row->io;
 	if (key->flags & OFFCPU_OPEN) {
 		s->open_ns += row->wait_ns;
 		s->n_open += (uint32_t)row->count;

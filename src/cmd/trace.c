@@ -224,10 +224,10 @@ static int run(int argc, char **argv, struct diag *d, bool *json)
 		err = trace_cuda(&v, &operands, &exit_code, d);
 	else if (v.gpu)
 		err = trace_gpu(&v, &operands, &exit_code, d);
-	else if (v.probe)
-		err = trace_probe(&v, &operands, &exit_code, d);
 	else if (trace_is_by_stack(&v))
 		err = trace_stacks(&v, &operands, argc, argv, &exit_code, d);
+	else if (v.probe)
+		err = trace_probe(&v, &operands, &exit_code, d);
 	else if (trace_is_stream(&v))
 		err = run_stream(&v, &operands, &exit_code, d);
 	else

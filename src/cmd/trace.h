@@ -6,6 +6,7 @@
 #include <inspect/fd_names.h>
 #include <inspect/finding.h>
 #include <inspect/options.h>
+#include <inspect/probe_points.h>
 #include <inspect/streaming.h>
 #include <inspect/tracing.h>
 
@@ -42,7 +43,8 @@ struct trace_values {
 
 	/* the stream */
 	bool timestamps, relative, failed, stack, opens, hot_files;
-	unsigned string_bytes; /* 0: not given */
+	bool string_bytes_given;
+	uint32_t string_bytes;
 	uint64_t min_latency_ns;
 };
 
@@ -80,7 +82,7 @@ int trace_stream_run(const struct trace_stream_run *run, int *exit_code);
 int trace_opens(const struct trace_stream_run *run, const struct streaming_config *config,
 		struct streaming *s);
 
-/* --- by stack (trace_stacks.c) ---------------------------------------------------------------- */
+/* --- by stack (trace_stacks.c): of calls, or of a probe --------------------------------------- */
 
 bool trace_is_by_stack(const struct trace_values *v);
 /* The whole command. argv: as it is kept in the file. */
@@ -118,6 +120,9 @@ extern const size_t n_trace_parts;
 /* "futex", "getpid (i386)" */
 const char *trace_call_name(struct result *r, uint32_t code);
 
+/* "4711", or "4711(12)" of a thread or process that lives and is 12 in its own pid namespace. */
+const char *trace_task_number(const struct syscall_table *t, struct result *r, uint32_t number);
+
 /* The cells of a key, one for each part in `by`; their number. */
 size_t trace_key_cells(const struct trace_view *view, const struct syscall_row *row,
 		       struct result *r, struct cell *cells);
@@ -133,7 +138,7 @@ static inline uint64_t trace_row_wall_ns(const struct syscall_row *row)
 	return row->total_ns + row->open_ns;
 }
 
-enum { TRACE_SORT_CALLS = 1, TRACE_SORT_BYTES = 7 };
+enum { TRACE_SORT_CALLS = 1, TRACE_SORT_ERRORS, TRACE_SORT_MAX = 6, TRACE_SORT_BYTES };
 extern const char trace_sort_names[]; /* "total|calls|…" */
 
 /* The rows (indices) in the order of --sort, greatest first; malloc'ed. */
@@ -193,6 +198,16 @@ int trace_summary(const struct trace_view *view, const char *target, struct resu
 /* --hist: a distribution for each key. */
 int trace_hist(const struct trace_view *view, struct result *r);
 int trace_distributions(const struct trace_view *view, struct result *r); /* … without losses */
+/* Points of --probe with all that belongs to them; what was parsed is in `config`. */
+struct trace_points {
+	struct probe_text begin, end;
+	struct probe_counts_config config;
+	char *value_name; /* of --by */
+	enum trace_of of;
+};
+int trace_points_parse(const struct trace_values *v, const struct target *t, const struct host *h,
+		       struct trace_points *ret, struct diag *d);
+void trace_points_release(struct trace_points *p);
 /* --probe, the whole command (trace_probe.c). */
 int trace_probe(const struct trace_values *v, const struct operands *operands, int *exit_code,
 		struct diag *d);

@@ -39,11 +39,15 @@ static const char *title_of(const struct trace_view *view, const struct syscall_
 			    struct result *r)
 {
 	CLEANUP(strbuf_release) struct strbuf b = {0};
+	struct column columns[COLUMNS_MAX];
 	struct cell cells[COLUMNS_MAX];
 	size_t n = trace_key_cells(view, row, r, cells);
 
+	trace_key_columns(view, columns);
 	for (size_t i = 0; i < n; i++) {
-		if (i)
+		if (columns[i].flags & COLUMN_DATA_ONLY)
+			continue;
+		if (b.n)
 			strbuf_puts(&b, " · ");
 		if (cells[i].type == CELL_COUNT)
 			strbuf_printf(&b, "%llu", (unsigned long long)cells[i].u);
@@ -68,6 +72,20 @@ static const char *heading_of(const struct trace_view *view, const struct syscal
 
 /* --- one distribution ------------------------------------------------------------------------- */
 
+/* Two and more empty bars in a row become one. How many are left. */
+static size_t join_empty(struct histogram_bar *bars, size_t n)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (kept && !bars[i].count && !bars[kept - 1].count)
+			bars[kept - 1].high = bars[i].high;
+		else
+			bars[kept++] = bars[i];
+	}
+	return kept;
+}
+
 static void add_bars(const struct trace_view *view, const struct syscall_row *row, struct result *r)
 {
 #define BAR_COLUMNS_OF(from, below, type)                                                          \
@@ -85,7 +103,7 @@ static void add_bars(const struct trace_view *view, const struct syscall_row *ro
 #undef BAR_COLUMNS_OF
 	bool ascii = !term_is_utf8();
 	struct histogram_bar bars[BARS_MOST];
-	size_t n = histogram_bars(&row->h, bars, BARS_MOST), section;
+	size_t n = join_empty(bars, histogram_bars(&row->h, bars, BARS_MOST)), section;
 	const char *title = title_of(view, row, r);
 	uint64_t most = 0;
 

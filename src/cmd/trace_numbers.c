@@ -100,7 +100,9 @@ static const char *thread_subject(const struct numbers_build *b, uint32_t tid)
 {
 	for (size_t i = 0; i < b->t->threads.n; i++)
 		if (b->t->threads.v[i].tid == tid)
-			return result_text(b->r, "thread %u (%s)", tid, b->t->threads.v[i].comm);
+			return result_text(b->r, "thread %s (%s)",
+					   trace_task_number(b->t, b->r, tid),
+					   b->t->threads.v[i].comm);
 	return result_text(b->r, "thread %u", tid);
 }
 
@@ -110,9 +112,9 @@ static const char *fd_subject(const struct numbers_build *b, const struct syscal
 
 	if (b->counts)
 		syscall_counts_file(b->counts, &d->v.file, &file);
-	return result_text(b->r, "fd %u%s%s%s of process %u", (uint32_t)d->key.value,
+	return result_text(b->r, "fd %u%s%s%s of process %s", (uint32_t)d->key.value,
 			   file.n ? " <" : "", strbuf_str(&file), file.n ? ">" : "",
-			   (uint32_t)(d->key.value >> 32));
+			   trace_task_number(b->t, b->r, (uint32_t)(d->key.value >> 32)));
 }
 
 /* --- memory ----------------------------------------------------------------------------------- */
@@ -139,8 +141,9 @@ static void put_memory(struct numbers_build *b)
 		}
 	}
 	put_number(b, "map-pairs-per-second", (double)pairs / b->seconds,
-		   most ? result_text(b->r, "most of %llu KiB, process %u",
-				      (unsigned long long)most->key.value >> 10, most->key.id)
+		   most ? result_text(b->r, "most of %llu KiB, process %s",
+				      (unsigned long long)most->key.value >> 10,
+				      trace_task_number(b->t, b->r, most->key.id))
 			: NULL);
 	put_number(b, "heap-calls-per-second", sum_calls(b, others).calls / b->seconds, NULL);
 }
@@ -233,10 +236,10 @@ static void put_lock(struct numbers_build *b, const char *name, bool gil)
 	const struct syscall_detail *top = top_lock(b, gil);
 
 	put_number(b, name, top ? (double)top->v.sum / 1e6 / b->seconds : 0,
-		   top ? result_text(b->r, "lock %s of process %u, %llu waits, longest %.1f ms",
+		   top ? result_text(b->r, "lock %s of process %s, %llu waits, longest %.1f ms",
 				     trace_lock_name(b->locks, b->r, top->key.id, top->key.value),
-				     top->key.id, (unsigned long long)top->v.count,
-				     (double)top->v.max / 1e6)
+				     trace_task_number(b->t, b->r, top->key.id),
+				     (unsigned long long)top->v.count, (double)top->v.max / 1e6)
 		       : NULL);
 }
 
@@ -259,6 +262,18 @@ static void put_locks(struct numbers_build *b)
 
 /* --- failures --------------------------------------------------------------------------------- */
 
+static uint64_t failures_of(const struct numbers_build *b, const struct syscall_row *row)
+{
+	char buf[SYSCALL_NAME_BYTES];
+	uint32_t code = row->key.code;
+
+	if (code != SYSCALLS_FUTEX_IDLE &&
+	    !syscall_is_timed_wait(syscall_name(MIN(code / SYSCALLS_NUMBERS, SYSCALL_ABIS - 1U),
+						code % SYSCALLS_NUMBERS, buf)))
+		return row->errors;
+	return row->errors - MIN(row->errors, count_of(b, SYSCALLS_ERROR, code, ETIMEDOUT));
+}
+
 static void put_failures(struct numbers_build *b)
 {
 	const struct syscall_row *worst = NULL;
@@ -274,7 +289,8 @@ static void put_failures(struct numbers_build *b)
 			missing_percent = 100 * missed / (double)row->calls;
 			missing_call = trace_call_name(b->r, row->key.code);
 		}
-		if (row->errors * 100 > row->calls * 95 && (!worst || row->errors > worst->errors))
+		if (failures_of(b, row) * 100 > row->calls * 95 &&
+		    (!worst || row->errors > worst->errors))
 			worst = row;
 	}
 	put_number(b, "enoent-per-second", missing / b->seconds, missing_call);
@@ -309,7 +325,9 @@ static void put_gpu(struct numbers_build *b)
 		n += count_of(b, SYSCALLS_GPU_IOCTL, allocating[i], 0);
 	put_number(b, "gpu-memory-ioctls-per-second", (double)n / b->seconds, NULL);
 	put_number(b, "gpu-open-ms", open ? (double)open->v.max / 1e6 : 0,
-		   open ? result_text(b->r, "process %u", open->key.id) : NULL);
+		   open ? result_text(b->r, "process %s",
+				      trace_task_number(b->t, b->r, open->key.id))
+			: NULL);
 }
 
 /* What a healthy server mostly does: waits for events, moves bytes, wakes threads, asks its GPU. */

@@ -3,6 +3,15 @@
 
 #include <math.h>
 
+/* Whether the n bytes are a word of "a|b|c". */
+static bool is_word_of(const char *words, const char *text, size_t n)
+{
+	for (const char *at = words; *at; at += strcspn(at, "|"), at += *at == '|')
+		if (strcspn(at, "|") == n && !strncmp(at, text, n))
+			return true;
+	return false;
+}
+
 int trace_parse_by(const char *arg, uint32_t *ret, struct diag *d)
 {
 	static const struct {
@@ -60,6 +69,62 @@ static int parse_limit(void *value, const char *arg, struct diag *d)
 		free(name);
 		return diag_errno(d, -ENOMEM, "--limit");
 	}
+	return 0;
+}
+
+/* strace's other qualifiers. */
+static int parse_qualifier(struct trace_values *v, const char *arg, size_t n, struct diag *d)
+{
+	static const struct {
+		const char *names, *instead;
+	} others[] = {
+		{"status|statuses", "-Z      (those that fail)"},
+		{"signal|signals|s", "inspect trace --probe t:signal:signal_deliver --by sig"},
+		{"inject|fault", "strace -e inject=…      (calls are watched here, never changed)"},
+		{"read|reads|write|writes|r|w",
+		 "-e read,write -s N      (bytes of buffers to show)"},
+		{"abbrev|verbose|raw|a|v|x", "-s N      (bytes of buffers to show)"},
+		{"quiet|silent|silence|q", "-q"},
+	};
+
+	if (str_eq(arg, "status=failed")) {
+		v->failed = true;
+		return 0;
+	}
+	if (n == strlen("decode-fds") && str_starts(arg, "decode-fds"))
+		return 0; /* always */
+	diag_set(d, -EINVAL, "'%.*s=' is not looked at", (int)n, arg);
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+		if (is_word_of(others[i].names, arg, n))
+			diag_fix(d, "%s", others[i].instead);
+	return -EINVAL;
+}
+
+static int parse_filter(void *value, const char *arg, struct diag *d)
+{
+	struct trace_values *v = (void *)((char *)value - offsetof(struct trace_values, filter));
+	size_t n = strcspn(arg, "=");
+
+	if (!arg[n] || is_word_of("trace|t", arg, n)) {
+		v->filter = arg[n] ? arg + n + 1 : arg;
+		return 0;
+	}
+	return parse_qualifier(v, arg, n, d);
+}
+
+static int parse_string_bytes(void *value, const char *arg, struct diag *d)
+{
+	struct trace_values *v =
+		(void *)((char *)value - offsetof(struct trace_values, string_bytes));
+	uint64_t n;
+
+	if (options_number(arg, SYSCALL_STRING_BYTES_MAX, &n)) {
+		diag_set(d, -EINVAL, "not a number of bytes up to %d", SYSCALL_STRING_BYTES_MAX);
+		diag_fix(d, "-c      (a summary, as perf trace -s)");
+		return -EINVAL;
+	}
+	v->string_bytes = (uint32_t)n;
+	v->string_bytes_given = true;
 	return 0;
 }
 
@@ -124,10 +189,15 @@ static const struct option what_options[] = {
 	{.name = "expr",
 	 .letter = 'e',
 	 .arg = "CALLS",
-	 .type = OPTION_STRING,
+	 .type = OPTION_CUSTOM,
 	 .offset = OWN(filter),
+	 .parse = parse_filter,
 	 .help = "only these: futex,openat or '!futex' or %file,%net,%memory,%process,…"},
-	{.name = "trace", .arg = "CALLS", .type = OPTION_STRING, .offset = OWN(filter)},
+	{.name = "trace",
+	 .arg = "CALLS",
+	 .type = OPTION_CUSTOM,
+	 .offset = OWN(filter),
+	 .parse = parse_filter},
 	{.name = "follow-forks", .letter = 'f', .type = OPTION_IGNORED},
 	{.name = "explain",
 	 .type = OPTION_FLAG,
@@ -183,14 +253,15 @@ static const struct option stream_options[] = {
 	{.name = "string-limit",
 	 .letter = 's',
 	 .arg = "N",
-	 .type = OPTION_UNSIGNED,
+	 .type = OPTION_CUSTOM,
 	 .offset = OWN(string_bytes),
+	 .parse = parse_string_bytes,
 	 .help = "bytes of buffers to show (32, at most 1024); paths are whole"},
 	{.name = "stack",
 	 .letter = 'k',
 	 .type = OPTION_FLAG,
 	 .offset = OWN(stack),
-	 .help = "the user stack of each call below it"},
+	 .help = "the stack of each call below it: where it slept in the kernel, and the user's"},
 	{.name = "timestamps",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(timestamps),
@@ -301,7 +372,8 @@ static void choose_hot_files(struct trace_values *v)
 	v->sort = TRACE_SORT_BYTES;
 	if (!v->filter)
 		v->filter = "read,write,pread64,pwrite64,readv,writev,preadv,pwritev,preadv2,"
-			    "pwritev2,sendto,recvfrom,sendmsg,recvmsg,sendfile,copy_file_range";
+			    "pwritev2,sendto,recvfrom,sendmsg,recvmsg,sendfile,copy_file_range,"
+			    "fsync,fdatasync,sync_file_range";
 }
 
 static int check_stream(const struct trace_values *v, struct diag *d)
@@ -312,7 +384,7 @@ static int check_stream(const struct trace_values *v, struct diag *d)
 		bool given;
 	} own[] = {{"--min-latency", v->min_latency_ns != 0},
 		   {"--failed", v->failed},
-		   {"-s", v->string_bytes != 0},
+		   {"-s", v->string_bytes_given},
 		   {"--stack", v->stack},
 		   {"--timestamps", v->timestamps},
 		   {"--relative", v->relative},
@@ -327,8 +399,6 @@ static int check_stream(const struct trace_values *v, struct diag *d)
 		err = diag_set(d, -EINVAL, "a stream has lines, no table");
 		diag_fix(d, "--json for a JSON object a line, or -c for a table");
 	}
-	if (!err && v->string_bytes > SYSCALL_STRING_BYTES_MAX)
-		err = diag_set(d, -EINVAL, "-s: at most %d", SYSCALL_STRING_BYTES_MAX);
 	return err;
 }
 
@@ -401,6 +471,12 @@ int trace_check_options(struct trace_values *v, const struct operands *operands 
 	if (!err && v->target.cpus) {
 		err = diag_set(d, -EINVAL, "-C: calls belong to threads, not to CPUs");
 		diag_fix(d, "-a, -p PID or -t TID");
+		diag_fix(d, "-c, for a table      (strace's -C, beside the lines: run it twice)");
+	}
+	/* strace's -t, -tt and -ttt. */
+	if (!err && v->target.tids && (*v->target.tids < '0' || *v->target.tids > '9')) {
+		err = diag_set(d, -EINVAL, "-t %s: not a thread's number", v->target.tids);
+		diag_fix(d, "--timestamps      (the time of day before each call)");
 	}
 	if (!err && v->hot_files)
 		choose_hot_files(v);

@@ -6,7 +6,6 @@
 #include "target_text.h"
 
 #include <inspect/explain.h>
-#include <inspect/probe_points.h>
 #include <inspect/term.h>
 
 struct probe_run {
@@ -15,10 +14,7 @@ struct probe_run {
 	struct target target;
 	struct strbuf target_text;
 	note_list notes;
-	struct probe_text begin, end;
-	struct probe_counts_config config;
-	const char *value_name; /* of --by, malloc'ed */
-	enum trace_of of;
+	struct trace_points points;
 	struct tracing tracing;
 };
 
@@ -28,9 +24,7 @@ static void probe_run_release(struct probe_run *run)
 	target_release(&run->target);
 	strbuf_release(&run->target_text);
 	note_list_release(&run->notes);
-	probe_text_release(&run->begin);
-	probe_text_release(&run->end);
-	free((char *)run->value_name);
+	trace_points_release(&run->points);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -42,9 +36,9 @@ static int no_value(const char *option, const char *name, size_t n, struct diag 
 	return -EINVAL;
 }
 
-static int parse_by(struct probe_run *run, const char *text, struct diag *d)
+static int parse_by(struct trace_points *p, const char *text, const struct host *h, struct diag *d)
 {
-	struct probes_setup *setup = &run->config.setup;
+	struct probes_setup *setup = &p->config.setup;
 
 	for (const char *at = text;; at++) {
 		size_t n = strcspn(at, ",");
@@ -54,16 +48,18 @@ static int parse_by(struct probe_run *run, const char *text, struct diag *d)
 			setup->by |= SYSCALLS_BY_THREAD;
 		} else if (n == 4 && !strncmp(at, "comm", n)) {
 			setup->by |= SYSCALLS_BY_COMM;
+		} else if (n == 5 && !strncmp(at, "stack", n)) {
+			return diag_set(d, -EINVAL, "--by: stack goes with no other key");
 		} else {
-			value = probe_value_number(&run->begin, at, n, &run->host);
+			value = probe_value_number(&p->begin, at, n, h);
 			if (!value)
 				return no_value("--by", at, n, d);
 			if (setup->by_value)
 				return diag_set(d, -EINVAL, "--by: only one value");
 			setup->by |= SYSCALLS_BY_VALUE;
 			setup->by_value = (uint8_t)value;
-			run->value_name = strndup(at, n);
-			if (!run->value_name)
+			p->value_name = strndup(at, n);
+			if (!p->value_name)
 				return diag_errno(d, -ENOMEM, "--by");
 		}
 		at += n;
@@ -80,46 +76,51 @@ static bool uses_result(const struct probes_setup *setup)
 	return setup->by_value == PROBES_RESULT || setup->measured == PROBES_RESULT;
 }
 
-static int parse_values(struct probe_run *run, struct diag *d)
+static int parse_values(const struct trace_values *v, const struct host *h, struct trace_points *p,
+			struct diag *d)
 {
-	const struct trace_values *v = run->v;
-	struct probes_setup *setup = &run->config.setup;
-	bool has_end = v->until || run->begin.point.kind == PROBE_FUNCTION ||
-		       run->begin.point.kind == PROBE_KERNEL;
-	int err = v->by ? parse_by(run, v->by, d) : 0;
+	struct probes_setup *setup = &p->config.setup;
+	int err = v->by && !trace_is_by_stack(v) ? parse_by(p, v->by, h, d) : 0;
 
 	if (!err && v->condition)
-		err = probe_conditions_parse(v->condition, &run->begin, &run->host, setup, d);
+		err = probe_conditions_parse(v->condition, &p->begin, h, setup, d);
 	if (!err && v->of && !str_eq(v->of, "latency")) {
-		run->of = TRACE_OF_VALUE;
-		setup->measured =
-			(uint8_t)probe_value_number(&run->begin, v->of, strlen(v->of), &run->host);
+		p->of = TRACE_OF_VALUE;
+		setup->measured = (uint8_t)probe_value_number(&p->begin, v->of, strlen(v->of), h);
 		if (!setup->measured)
 			err = no_value("--of", v->of, strlen(v->of), d);
 	}
-	if (!err && uses_result(setup) && !has_end)
+	if (!err && uses_result(setup) && !probe_has_end(&p->config))
 		err = diag_set(d, -EINVAL, "retval: %s has no end; --until POINT gives it one",
 			       v->probe);
 	return err;
 }
 
-static int parse_points(struct probe_run *run, struct diag *d)
+int trace_points_parse(const struct trace_values *v, const struct target *t, const struct host *h,
+		       struct trace_points *ret, struct diag *d)
 {
 	const struct probe_where where = {
-		.pid = run->target.pids.n   ? run->target.pids.v[0]
-		       : run->target.tids.n ? run->target.tids.v[0]
-					    : 0,
-		.host = &run->host,
+		.pid = t->pids.n   ? t->pids.v[0]
+		       : t->tids.n ? t->tids.v[0]
+				   : 0,
+		.host = h,
 	};
-	int err = probe_point_parse(run->v->probe, &where, &run->begin, d);
+	int err = probe_point_parse(v->probe, &where, &ret->begin, d);
 
-	if (!err && run->v->until)
-		err = probe_point_parse(run->v->until, &where, &run->end, d);
-	if (!err)
-		err = parse_values(run, d);
-	run->config.begin = &run->begin.point;
-	run->config.end = run->v->until ? &run->end.point : NULL;
-	return err;
+	if (!err && v->until)
+		err = probe_point_parse(v->until, &where, &ret->end, d);
+	if (err)
+		return err;
+	ret->config.begin = &ret->begin.point;
+	ret->config.end = v->until ? &ret->end.point : NULL;
+	return parse_values(v, h, ret, d);
+}
+
+void trace_points_release(struct trace_points *p)
+{
+	probe_text_release(&p->begin);
+	probe_text_release(&p->end);
+	free(p->value_name);
 }
 
 /* --- the result ------------------------------------------------------------------------------- */
@@ -197,13 +198,14 @@ static int print_probe(struct probe_run *run, struct diag *d)
 	struct trace_view view = {
 		.v = run->v,
 		.table = &run->tracing.table,
-		.by = run->config.setup.by,
-		.of = run->of,
-		.value_name = run->value_name,
+		.by = run->points.config.setup.by,
+		.of = run->points.of,
+		.value_name = run->points.value_name,
 		.title = run->v->of ? run->v->of : run->v->probe,
 	};
 	uint64_t events = 0;
-	bool measures = run->of == TRACE_OF_VALUE || probe_counts_has_end(run->tracing.probes);
+	bool measures =
+		run->points.of == TRACE_OF_VALUE || probe_counts_has_end(run->tracing.probes);
 	int err;
 
 	for (size_t i = 0; i < view.table->rows.n; i++)
@@ -233,7 +235,7 @@ int trace_probe(const struct trace_values *v, const struct operands *operands, i
 	struct tracing_config config = {
 		.target = &run.target,
 		.host = &run.host,
-		.probe = &run.config,
+		.probe = &run.points.config,
 		.duration_ns = v->duration.duration_ns,
 		.delay_ns = v->duration.delay_ns,
 		.stdout_taken = v->common.json || v->common.csv,
@@ -245,7 +247,7 @@ int trace_probe(const struct trace_values *v, const struct operands *operands, i
 	if (!err)
 		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
 	if (!err)
-		err = parse_points(&run, d);
+		err = trace_points_parse(v, &run.target, &run.host, &run.points, d);
 	if (err)
 		return err;
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,

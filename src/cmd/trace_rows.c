@@ -9,6 +9,7 @@ const struct trace_part trace_parts[] = {
 	{"thread", "thread", SYSCALLS_BY_THREAD, CELL_TEXT, false},
 	{"comm", "comm", SYSCALLS_BY_COMM, CELL_TEXT, false},
 	{"fd", "pid", SYSCALLS_BY_FD, CELL_COUNT, false},
+	{"fd", "own_pid", SYSCALLS_BY_FD, CELL_COUNT, false},
 	{"fd", "fd", SYSCALLS_BY_FD, CELL_COUNT, false},
 	{"fd", "file", SYSCALLS_BY_FD, CELL_TEXT, true},
 	{"path", "path", SYSCALLS_BY_PATH, CELL_TEXT, true},
@@ -88,6 +89,23 @@ static const char *thread_name(const struct trace_view *view, const struct sysca
 	return syscall_counts_ended_name(view->counts, row->key.tid, comm) ? comm : row->comm;
 }
 
+static uint64_t number_of(const struct syscall_row *row, const struct trace_part *part)
+{
+	const struct {
+		const char *key;
+		uint64_t number;
+	} all[] = {{"tid", row->key.tid},
+		   {"own_tid", row->own_tid},
+		   {"pid", row->key.pid},
+		   {"own_pid", row->own_pid},
+		   {"fd", (uint64_t)row->key.fd}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (str_eq(all[i].key, part->key))
+			return all[i].number;
+	return 0;
+}
+
 static struct cell part_cell(const struct trace_view *view, const struct syscall_row *row,
 			     const struct trace_part *part, struct result *r)
 {
@@ -98,10 +116,8 @@ static struct cell part_cell(const struct trace_view *view, const struct syscall
 	case SYSCALLS_BY_CALL:
 		return cell_text(r, trace_call_name(r, key->code));
 	case SYSCALLS_BY_THREAD:
-		return part->type == CELL_TEXT
-			       ? cell_text(r, thread_name(view, row, comm))
-			       : cell_u64(CELL_COUNT,
-					  str_eq(part->key, "tid") ? key->tid : row->own_tid);
+		return part->type == CELL_TEXT ? cell_text(r, thread_name(view, row, comm))
+					       : cell_u64(CELL_COUNT, number_of(row, part));
 	case SYSCALLS_BY_COMM:
 		memcpy(comm, key->comm, sizeof(key->comm));
 		return cell_text(r, comm);
@@ -110,8 +126,7 @@ static struct cell part_cell(const struct trace_view *view, const struct syscall
 			return file_cell(view, row, r);
 		if (key->fd < 0)
 			return cell_null(r, "calls without a descriptor");
-		return cell_u64(CELL_COUNT,
-				str_eq(part->key, "pid") ? key->pid : (uint64_t)key->fd);
+		return cell_u64(CELL_COUNT, number_of(row, part));
 	case SYSCALLS_BY_PATH:
 		return file_cell(view, row, r);
 	case SYSCALLS_BY_DEVICE:
@@ -145,12 +160,28 @@ static bool is_hidden(const struct trace_view *view, const struct trace_part *pa
 {
 	const struct syscall_table *t = view->table;
 
-	if (!str_eq(part->key, "own_tid"))
+	if (!str_starts(part->key, "own_"))
 		return false;
-	for (size_t i = 0; i < t->rows.n; i++)
-		if (t->rows.v[i].own_tid && t->rows.v[i].own_tid != t->rows.v[i].key.tid)
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct syscall_row *row = &t->rows.v[i];
+
+		if (str_eq(part->key, "own_tid")
+			    ? row->own_tid && row->own_tid != row->key.tid
+			    : row->own_pid && row->key.pid && row->own_pid != row->key.pid)
 			return false;
+	}
 	return true;
+}
+
+const char *trace_task_number(const struct syscall_table *t, struct result *r, uint32_t number)
+{
+	for (size_t i = 0; i < t->threads.n; i++) {
+		const struct syscall_thread *thread = &t->threads.v[i];
+
+		if (thread->tid == number && thread->own_tid && thread->own_tid != number)
+			return result_text(r, "%u(%u)", number, thread->own_tid);
+	}
+	return result_text(r, "%u", number);
 }
 
 size_t trace_key_columns(const struct trace_view *view, struct column *columns)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* -c --by stack: a row for each call from each stack, a recording whose weight is time in calls. */
+/* --by stack: a row for each call, or hit of a probe, from each stack: a recording whose weight is
+ * the time in them. */
 #include "trace.h"
 
 #include "measure.h"
@@ -11,33 +12,72 @@
 
 #include <inspect/render.h>
 
-enum { ROWS_SHOWN = 25, STACKS_SHOWN = 3 };
+enum {
+	ROWS_SHOWN = 25,
+	STACKS_SHOWN = 3,
+	SORTS = 1 | 1 << TRACE_SORT_CALLS | 1 << TRACE_SORT_ERRORS | 1 << TRACE_SORT_MAX |
+		1 << TRACE_SORT_BYTES,
+};
 
 bool trace_is_by_stack(const struct trace_values *v)
 {
-	return v->by && (str_eq(v->by, "stack") || str_eq(v->by, "syscall,stack") ||
-			 str_eq(v->by, "stack,syscall"));
+	if (!v->by || v->probe)
+		return v->by && str_eq(v->by, "stack");
+	return str_eq(v->by, "stack") || str_eq(v->by, "syscall,stack") ||
+	       str_eq(v->by, "stack,syscall");
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-static const struct column row_columns[] = {
-	{"row", "#", CELL_COUNT, 0},
-	{"syscall", "syscall", CELL_TEXT, 0},
-	{"calls", "calls", CELL_COUNT, 0},
-	{"total_ns", "total", CELL_NS, 0},
-	{"avg_ns", "avg", CELL_NS, COLUMN_DATA_ONLY},
-	{"p50_ns", "p50", CELL_NS, COLUMN_DATA_ONLY},
-	{"p99_ns", "p99", CELL_NS, 0},
-	{"max_ns", "max", CELL_NS, 0},
-	{"wall_percent", "wall", CELL_PERCENT, 0},
-	{"in_flight", "now", CELL_COUNT, 0},
-	{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY},
-	{"threads", "", CELL_COUNT, COLUMN_DATA_ONLY},
-	{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY},
-	{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY},
-	{"caller", "called by", CELL_TEXT, COLUMN_CUT},
+/* What is counted. */
+enum {
+	OF_CALLS = 1,
+	OF_PROBE = 2, /* with an end */
+	OF_HITS = 4,  /* … or none: no times */
+	OF_TIMES = OF_CALLS | OF_PROBE,
+	OF_ALL = OF_CALLS | OF_PROBE | OF_HITS,
 };
+
+static const struct {
+	struct column column;
+	unsigned of;
+} row_columns[] = {
+	{{"row", "#", CELL_COUNT, 0}, OF_ALL},
+	{{"syscall", "syscall", CELL_TEXT, 0}, OF_CALLS},
+	{{"calls", "calls", CELL_COUNT, 0}, OF_ALL},
+	{{"errors", "errors", CELL_COUNT, COLUMN_SPARE}, OF_CALLS},
+	{{"total_ns", "total", CELL_NS, 0}, OF_TIMES},
+	{{"avg_ns", "avg", CELL_NS, COLUMN_DATA_ONLY}, OF_TIMES},
+	{{"p50_ns", "p50", CELL_NS, COLUMN_DATA_ONLY}, OF_TIMES},
+	{{"p99_ns", "p99", CELL_NS, 0}, OF_TIMES},
+	{{"max_ns", "max", CELL_NS, 0}, OF_TIMES},
+	{{"wall_percent", "wall", CELL_PERCENT, 0}, OF_TIMES},
+	{{"bytes", "bytes", CELL_BYTES, COLUMN_SPARE}, OF_CALLS},
+	{{"in_flight", "now", CELL_COUNT, 0}, OF_CALLS},
+	{{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY}, OF_CALLS},
+	{{"threads", "", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
+	{{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
+	{{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY}, OF_CALLS},
+	{{"caller", "called by", CELL_TEXT, COLUMN_CUT}, OF_ALL},
+};
+
+/* What a table is made of. */
+struct stacks_view {
+	struct offcpu_view offcpu;
+	const struct probe_counts_config *probe; /* NULL: calls */
+	unsigned of;
+};
+
+static const struct column *columns_of(const struct stacks_view *v, struct result *r, size_t *ret_n)
+{
+	struct column *columns = arena_alloc(&r->arena, sizeof(*columns) * ARRAY_SIZE(row_columns));
+
+	*ret_n = 0;
+	for (size_t i = 0; i < ARRAY_SIZE(row_columns) && columns; i++)
+		if (row_columns[i].of & v->of)
+			columns[(*ret_n)++] = row_columns[i].column;
+	return columns;
+}
 
 /* Of calls that have ended: what is open at the end is in no count of calls. */
 static uint64_t calls_of(const struct wait_site *s)
@@ -52,7 +92,18 @@ static bool waits_by_design(const struct waits *w, const struct wait_site *s)
 
 static uint64_t sort_value(const struct wait_site *s, unsigned sort)
 {
-	return sort == TRACE_SORT_CALLS ? calls_of(s) : s->wait_ns;
+	switch (sort) {
+	case TRACE_SORT_CALLS:
+		return calls_of(s);
+	case TRACE_SORT_ERRORS:
+		return s->errors;
+	case TRACE_SORT_MAX:
+		return s->max_ns;
+	case TRACE_SORT_BYTES:
+		return s->bytes;
+	default:
+		return s->wait_ns;
+	}
 }
 
 struct ranked_site {
@@ -72,13 +123,15 @@ static int by_rank(const void *a, const void *b)
 	return (x->site > y->site) - (x->site < y->site);
 }
 
-/* The innermost function outside of libc and the kernel; otherwise the innermost one. */
-static const char *caller_of(const struct profile *p, const struct wait_site *s,
+/* The innermost function outside of libc and the kernel; otherwise the innermost one. Where it is a
+ * function that is probed, one that called it. */
+static const char *caller_of(const struct stacks_view *view, const struct wait_site *s,
 			     struct symbol_path *path)
 {
+	const struct profile *p = view->offcpu.recording->profile;
 	const struct profile_row row = {.stack = s->stack};
 	const char *innermost = "[unknown]";
-	bool found = false;
+	bool found = false, own = view->probe && view->probe->begin->kind == PROBE_FUNCTION;
 
 	if (s->stack == UINT32_MAX || profile_row_path(p, &row, path))
 		return innermost;
@@ -87,6 +140,10 @@ static const char *caller_of(const struct profile *p, const struct wait_site *s,
 
 		if (symbol->kind == FRAME_KERNEL)
 			continue;
+		if (own) {
+			own = false;
+			continue;
+		}
 		if (!found)
 			innermost = intern_str(&p->strings, symbol->name);
 		found = true;
@@ -97,17 +154,18 @@ static const char *caller_of(const struct profile *p, const struct wait_site *s,
 	return innermost;
 }
 
-static void put_row(struct result *r, size_t section, const struct offcpu_view *view,
+static void put_row(struct result *r, size_t section, const struct stacks_view *view,
 		    const struct wait_site *s, size_t number, uint64_t threads_ns,
 		    struct symbol_path *path)
 {
-	const struct waits *w = view->waits;
+	const struct waits *w = view->offcpu.waits;
 	const char *none = "no call has ended";
 	uint64_t calls = calls_of(s), ended_ns = s->wait_ns - s->open_ns;
 	const struct cell cells[] = {
 		cell_u64(CELL_COUNT, number),
 		cell_text(r, w->labels.v[s->label].text),
 		cell_u64(CELL_COUNT, calls),
+		cell_u64(CELL_COUNT, s->errors),
 		cell_u64(CELL_NS, s->wait_ns),
 		calls ? cell_u64(CELL_NS, ended_ns / calls) : cell_null(r, none),
 		cell_u64(CELL_NS, wait_site_percentile(s, 50)),
@@ -115,16 +173,22 @@ static void put_row(struct result *r, size_t section, const struct offcpu_view *
 		cell_u64(CELL_NS, s->max_ns),
 		cell_double(CELL_PERCENT,
 			    threads_ns ? 100.0 * (double)s->wait_ns / (double)threads_ns : 0),
+		s->io ? cell_u64(CELL_BYTES, s->bytes) : cell_null(r, "its calls move no bytes"),
 		cell_u64(CELL_COUNT, s->n_open),
 		cell_u64(CELL_NS, s->open_ns),
 		cell_u64(CELL_COUNT, s->n_threads),
 		cell_u64(CELL_COUNT, s->pid),
 		cell_bool(waits_by_design(w, s)),
-		cell_text(r, caller_of(view->recording->profile, s, path)),
+		cell_text(r, caller_of(view, s, path)),
 	};
+	struct cell shown[ARRAY_SIZE(cells)];
+	size_t n = 0;
 
 	_Static_assert(ARRAY_SIZE(cells) == ARRAY_SIZE(row_columns), "a cell for each column");
-	result_row(r, section, cells);
+	for (size_t i = 0; i < ARRAY_SIZE(cells); i++)
+		if (row_columns[i].of & view->of)
+			shown[n++] = cells[i];
+	result_row(r, section, shown);
 }
 
 static uint64_t threads_ns_of(const struct waits *w)
@@ -137,25 +201,27 @@ static uint64_t threads_ns_of(const struct waits *w)
 }
 
 /* Those that wait by design come last, as a section of their own. */
-static int add_rows(struct result *r, const struct trace_values *v, const struct offcpu_view *view)
+static int add_rows(struct result *r, const struct trace_values *v, const struct stacks_view *view)
 {
-	const struct waits *w = view->waits;
+	const struct waits *w = view->offcpu.waits;
+	size_t n_columns;
+	const struct column *columns = columns_of(view, r, &n_columns);
 	CLEANUP(freep) struct ranked_site *order = calloc(w->sites.n + 1, sizeof(*order));
 	struct symbol_path path = {0};
 	uint64_t threads_ns = threads_ns_of(w);
 	size_t section = 0;
-	int err = order ? 0 : -ENOMEM;
+	int err = order && columns ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < w->sites.n && order; i++)
+	for (size_t i = 0; i < w->sites.n && !err; i++)
 		order[i] = (struct ranked_site){&w->sites.v[i], sort_value(&w->sites.v[i], v->sort),
 						waits_by_design(w, &w->sites.v[i])};
-	if (order && w->sites.n)
+	if (!err && w->sites.n)
 		qsort(order, w->sites.n, sizeof(*order), by_rank);
 	for (size_t i = 0; i < w->sites.n && !err && !r->failed; i++) {
 		if (!i || order[i].waits != order[i - 1].waits) {
 			section =
 				result_section(r, "rows", order[i].waits ? "waiting by design" : "",
-					       row_columns, ARRAY_SIZE(row_columns));
+					       columns, n_columns);
 			if (r->failed)
 				break;
 			r->sections.v[section].limit = v->top ? v->top : ROWS_SHOWN;
@@ -163,8 +229,8 @@ static int add_rows(struct result *r, const struct trace_values *v, const struct
 		}
 		put_row(r, section, view, order[i].site, i + 1, threads_ns, &path);
 	}
-	for (size_t i = 0; i < w->sites.n && i < view->stacks && !err; i++)
-		err = offcpu_put_stack(r, view, order[i].site, i + 1, &path);
+	for (size_t i = 0; i < w->sites.n && i < view->offcpu.stacks && !err; i++)
+		err = offcpu_put_stack(r, &view->offcpu, order[i].site, i + 1, &path);
 	array_release(&path.at);
 	return r->failed ? -ENOMEM : err;
 }
@@ -193,29 +259,38 @@ static void put_facts(struct result *r, const struct recording *rec, const char 
 		result_note(r, "%s", rec->profile->notes.v[i]);
 }
 
-static int print(const struct trace_values *v, const struct recording *rec, const char *target,
-		 struct diag *d)
+static int print(const struct trace_values *v, const struct probe_counts_config *probe,
+		 const struct recording *rec, const char *target, struct diag *d)
 {
 	CLEANUP(result_release) struct result r;
-	const struct offcpu_view view = {
-		.recording = rec,
-		.waits = rec->waits,
-		.stacks = wants_data(v) || v->all_rows ? UINT64_MAX : STACKS_SHOWN,
-		.all = v->all_rows || wants_data(v),
+	const struct stacks_view view = {
+		.offcpu = {.recording = rec,
+			   .waits = rec->waits,
+			   .stacks = wants_data(v) || v->all_rows ? UINT64_MAX : STACKS_SHOWN,
+			   .all = v->all_rows || wants_data(v)},
+		.probe = probe,
+		.of = !probe                 ? OF_CALLS
+		      : probe_has_end(probe) ? OF_PROBE
+					     : OF_HITS,
 	};
 	int err;
 
-	result_init(&r, "inspect.trace-stacks/1");
+	result_init(&r, probe ? "inspect.trace-probe-stacks/1" : "inspect.trace-stacks/1");
+	if (probe)
+		result_fact(&r, "probe", "probe", cell_text(&r, v->probe));
+	if (v->until)
+		result_fact(&r, "until", "until", cell_text(&r, v->until));
 	put_facts(&r, rec, target);
 	err = add_rows(&r, v, &view);
 	return err ? diag_errno(d, err, "trace") : print_result(&r, &v->common, v->all_rows, d);
 }
 
-static int draw(const char *path, const struct profile *p, struct diag *d)
+static int draw(const struct trace_values *v, const struct profile *p, struct diag *d)
 {
-	struct flame_options fo = {.title = "Time in system calls", .event = -1};
+	struct flame_options fo = {.title = v->probe ? v->probe : "Time in system calls",
+				   .event = -1};
 	struct output_file f;
-	int err = output_file_open(&f, path, d);
+	int err = output_file_open(&f, v->flame, d);
 
 	return err ? err : output_file_close(&f, flame_svg(p, &fo, f.out), d);
 }
@@ -226,8 +301,10 @@ static int check(const struct trace_values *v, struct diag *d)
 
 	if (!err)
 		err = options_conflict("--by stack", true, "-I", v->interval_ns != 0, d);
-	if (!err && v->sort > TRACE_SORT_CALLS)
-		err = diag_set(d, -EINVAL, "--by stack: --sort total or calls");
+	if (!err && v->of && !str_eq(v->of, "latency"))
+		err = diag_set(d, -EINVAL, "--by stack: --of latency alone");
+	if (!err && !(1u << v->sort & SORTS))
+		err = diag_set(d, -EINVAL, "--by stack: --sort total, calls, errors, max or bytes");
 	if (!err && v->output && output_is_stdout(v->output))
 		err = diag_set(d, -EINVAL, "-o writes a file beside the table: stdout is its");
 	if (!err && v->flame && output_is_stdout(v->flame))
@@ -247,9 +324,9 @@ static int record(const struct trace_values *v, struct measure *m, const char *t
 		return err;
 	}
 	if (v->flame)
-		err = draw(v->flame, rec.profile, d);
+		err = draw(v, rec.profile, d);
 	if (!err)
-		err = print(v, &rec, target, d);
+		err = print(v, m->waits.probe, &rec, target, d);
 	if (!err && rec.child.pid && !m->target.cmd_times_only && !rec.ended_by_duration)
 		*exit_code = child_exit_code(&rec.child);
 	return err;
@@ -266,7 +343,7 @@ int trace_stacks(const struct trace_values *v, const struct operands *operands, 
 		.duration = v->duration,
 		.sampling = {.events = "cpu-clock", .call_graph = CALL_GRAPH_AUTO},
 	};
-	struct waits_config calls = {.calls = true};
+	CLEANUP(trace_points_release) struct trace_points points = {0};
 	struct syscall_set only = {0};
 	int err = check(v, d);
 
@@ -274,10 +351,14 @@ int trace_stacks(const struct trace_values *v, const struct operands *operands, 
 		err = trace_parse_filter(v->filter, &only, d);
 	if (!err)
 		err = measure_prepare(&m, "trace", &options, operands, d);
+	if (!err && v->probe)
+		err = trace_points_parse(v, &m.target, &m.host, &points, d);
 	if (err)
 		return err;
-	calls.only = v->filter ? &only : NULL;
-	m.config.waits = &calls;
+	m.waits = (struct waits_config){.calls = !v->probe,
+					.only = v->filter ? &only : NULL,
+					.probe = v->probe ? &points.config : NULL};
+	m.config.waits = &m.waits;
 	m.config.output = v->output;
 	m.config.command_line = line;
 	m.config.stdout_taken = wants_data(v);

@@ -5,6 +5,7 @@
 #include <inspect/clock.h>
 #include <inspect/code_names.h>
 #include <inspect/json_out.h>
+#include <inspect/kernel_names.h>
 #include <inspect/symbolize.h>
 #include <inspect/syscall_text.h>
 #include <inspect/term.h>
@@ -13,11 +14,14 @@
 
 #define STDOUT_BYTES (1u << 20)
 
+enum { STRING_BYTES = 32 }; /* as in strace */
+
 struct line_printer {
 	const struct trace_values *v;
 	const struct streaming *s;
 	struct syscall_text_options text;
 	struct code_names *code; /* with --stack */
+	struct kernel_names *kernel;
 	struct strbuf line;
 	uint64_t lost, printed; /* calls */
 	char *buffer;           /* of stdout */
@@ -68,6 +72,14 @@ static void frame_text(struct line_printer *p, const struct syscall_event *e, ui
 		      (unsigned long long)(name.elf_vaddr ? name.elf_vaddr : f->file_off));
 }
 
+/* A line, escaped. */
+static void put_line(struct strbuf *line, const struct strbuf *frame)
+{
+	strbuf_puts(line, " > ");
+	term_escape(line, strbuf_str(frame), frame->n);
+	strbuf_putc(line, '\n');
+}
+
 static bool is_cut(const struct syscall_event *e)
 {
 	return e->n_frames && e->stack_stop != UNWIND_END;
@@ -75,14 +87,20 @@ static bool is_cut(const struct syscall_event *e)
 
 static void add_stack(struct line_printer *p, const struct syscall_event *e)
 {
-	for (uint32_t i = 0; i < e->n_frames; i++) {
-		CLEANUP(strbuf_release) struct strbuf frame = {0};
+	CLEANUP(strbuf_release) struct strbuf frame = {0};
 
-		frame_text(p, e, i, &frame);
-		strbuf_puts(&p->line, " > ");
-		term_escape(&p->line, strbuf_str(&frame), strlen(strbuf_str(&frame)));
-		strbuf_putc(&p->line, '\n');
+	for (uint32_t i = 0; i < e->n_kernel; i++) {
+		strbuf_clear(&frame);
+		kernel_names_put(p->kernel, e->kernel[i], &frame);
+		put_line(&p->line, &frame);
 	}
+	for (uint32_t i = 0; i < e->n_frames; i++) {
+		strbuf_clear(&frame);
+		frame_text(p, e, i, &frame);
+		put_line(&p->line, &frame);
+	}
+	if (e->stack_lost)
+		strbuf_puts(&p->line, " > [lost: no room in the ring]\n");
 	if (is_cut(e))
 		strbuf_printf(&p->line, " > [truncated: %s]\n",
 			      unwind_stop_text((enum unwind_stop)e->stack_stop));
@@ -90,16 +108,27 @@ static void add_stack(struct line_printer *p, const struct syscall_event *e)
 
 static void put_stack(struct line_printer *p, const struct syscall_event *e, struct json_out *j)
 {
+	CLEANUP(strbuf_release) struct strbuf frame = {0};
+
+	json_key(j, "kernel_stack");
+	json_array(j);
+	for (uint32_t i = 0; i < e->n_kernel; i++) {
+		strbuf_clear(&frame);
+		kernel_names_put(p->kernel, e->kernel[i], &frame);
+		json_string(j, strbuf_str(&frame));
+	}
+	json_end_array(j);
 	json_key(j, "stack");
 	json_array(j);
 	for (uint32_t i = 0; i < e->n_frames; i++) {
-		CLEANUP(strbuf_release) struct strbuf frame = {0};
-
+		strbuf_clear(&frame);
 		frame_text(p, e, i, &frame);
 		json_string(j, strbuf_str(&frame));
 	}
 	json_end_array(j);
-	if (is_cut(e))
+	if (e->stack_lost)
+		put_text(j, "truncated", "lost: no room in the ring");
+	else if (is_cut(e))
 		put_text(j, "truncated", unwind_stop_text((enum unwind_stop)e->stack_stop));
 }
 
@@ -247,6 +276,7 @@ static void line_printer_release(struct line_printer *p)
 {
 	syscall_formats_free(p->text.formats);
 	code_names_free(p->code);
+	kernel_names_free(p->kernel);
 	strbuf_release(&p->line);
 	fflush(stdout);
 	if (p->buffer)
@@ -266,6 +296,8 @@ static int stream(const struct trace_stream_run *run, const struct streaming_con
 		return diag_errno(run->d, err, "trace");
 	if (run->v->stack)
 		err = code_names_new(&p.code);
+	if (!err && run->v->stack)
+		err = kernel_names_new(&p.kernel);
 	if (err)
 		return diag_errno(run->d, err, "trace");
 	p.buffer = malloc(STDOUT_BYTES);
@@ -302,7 +334,7 @@ int trace_stream_run(const struct trace_stream_run *run, int *exit_code)
 		.min_latency_ns = v->min_latency_ns,
 		.failed_only = v->failed,
 		.with_stack = v->stack,
-		.string_bytes = v->string_bytes ? v->string_bytes : 32,
+		.string_bytes = v->string_bytes_given ? v->string_bytes : STRING_BYTES,
 		.duration_ns = v->duration.duration_ns,
 		.delay_ns = v->duration.delay_ns,
 		.stdout_taken = true,

@@ -17,18 +17,19 @@ enum {
 static size_t add_metric_columns(const struct trace_view *view, struct column *columns)
 {
 	unsigned wide = view->narrow ? COLUMN_DATA_ONLY : 0;
+	bool of_bytes = view->v->hot_files || view->v->sort == TRACE_SORT_BYTES;
 	const struct column metrics[METRICS] = {
 		{"calls", "calls", CELL_COUNT, 0},
 		{"errors", "errors", CELL_COUNT, 0},
 		{"total_ns", "total", CELL_NS, 0},
 		{"avg_ns", "avg", CELL_NS, wide},
 		{"p50_ns", "p50", CELL_NS, 0},
-		{"p99_ns", "p99", CELL_NS, 0},
+		{"p99_ns", "p99", CELL_NS, of_bytes ? wide : 0},
 		{"max_ns", "max", CELL_NS, 0},
-		{"wall_percent", "wall", CELL_PERCENT, 0},
+		{"wall_percent", "wall", CELL_PERCENT, of_bytes ? wide : 0},
 		{"in_flight", "now", CELL_COUNT, 0},
 		{"oldest_ns", "since", CELL_NS, wide},
-		{"bytes", "bytes", CELL_BYTES, wide},
+		{"bytes", "bytes", CELL_BYTES, of_bytes ? 0 : wide},
 		{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY},
 	};
 

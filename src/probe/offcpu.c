@@ -3,6 +3,7 @@
 
 #include "iterator.h"
 #include "own_frames.h"
+#include "points.h"
 #include "rings.h"
 
 #include "offcpu.skel.h"
@@ -354,18 +355,29 @@ static bool switch_tells_state(void)
 	return tells;
 }
 
-static void choose_programs(struct offcpu *k, bool calls)
+static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 {
-	bpf_program__set_autoload(k->progs.on_waking, !calls);
-	bpf_program__set_autoload(k->progs.on_switch, !calls);
-	bpf_program__set_autoload(k->progs.on_call, calls);
-	bpf_program__set_autoload(k->progs.on_call_end, calls);
-	bpf_program__set_autoload(k->progs.on_caller_exit, calls);
+	struct bpf_map *const of_probes[] = {k->maps.thread_states, k->maps.__bpf_usdt_specs,
+					     k->maps.__bpf_usdt_ip_to_spec_id};
+	const struct point_programs points = POINT_PROGRAMS_OF(k->progs);
+	bool waits = !c->calls && !c->probe;
+	int err = 0;
+
+	bpf_program__set_autoload(k->progs.on_waking, waits);
+	bpf_program__set_autoload(k->progs.on_switch, waits);
+	bpf_program__set_autoload(k->progs.on_call, c->calls);
+	bpf_program__set_autoload(k->progs.on_call_end, c->calls);
+	bpf_program__set_autoload(k->progs.on_caller_exit, !waits);
+	points_choose(&points, c->probe, (struct probes_setup *)&k->rodata->probe_setup);
+	for (size_t i = 0; i < ARRAY_SIZE(of_probes) && !c->probe && !err; i++)
+		err = bpf_map__set_max_entries(of_probes[i], 1);
+	return err;
 }
 
 static void fill_calls(const struct syscall_set *only, struct offcpu_calls *ret)
 {
 	uint64_t *to = (uint64_t *)ret->wanted;
+	char buf[SYSCALL_NAME_BYTES];
 
 	for (unsigned abi = 0; abi < SYSCALL_ABIS; abi++, to += OFFCPU_CALL_CODES / 64 / 4) {
 		if (only)
@@ -373,7 +385,15 @@ static void fill_calls(const struct syscall_set *only, struct offcpu_calls *ret)
 		else
 			memset(to, 0xff, OFFCPU_CALL_CODES / 8 / 4);
 	}
+	for (uint32_t nr = 0; nr < OFFCPU_CALL_CODES / 4; nr++) {
+		const struct syscall_info *info =
+			syscall_info_find(syscall_name(SYSCALL_NATIVE, nr, buf));
+
+		if (info && syscall_moves_bytes(info))
+			ret->moves_bytes[nr / 64] |= 1ULL << nr % 64;
+	}
 	ret->execve = (uint32_t)SYS_execve;
+	ret->rt_sigreturn = (uint32_t)SYS_rt_sigreturn;
 }
 
 static int load(struct offcpu_probe *o, const struct offcpu_config *c, const struct host *h,
@@ -403,9 +423,12 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 			.with_ticks = c->tick_hz != 0,
 			.with_waker_stacks = c->waker_stacks,
 			.with_calls = c->calls,
+			.with_probe = c->probe != NULL,
 		};
 		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz != 0);
-		choose_programs(k, c->calls);
+		err = choose_programs(k, c);
+		if (err)
+			return diag_errno(d, err, "preparing BPF programs");
 		if (c->calls)
 			fill_calls(c->only, (struct offcpu_calls *)&k->rodata->calls);
 		memcpy((void *)k->rodata->syscall_argument, c->arguments, sizeof(c->arguments));
@@ -420,18 +443,23 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 	return 0;
 }
 
-static int attach(struct offcpu_probe *o, bool calls, struct diag *d)
+static int attach(struct offcpu_probe *o, const struct offcpu_config *c, const struct host *h,
+		  struct diag *d)
 {
 	static const char *const of_waits[] = {"on_birth", "on_start", "on_waking", "on_switch"};
 	static const char *const of_calls[] = {"on_birth", "on_start", "on_caller_exit",
 					       "on_call_end", "on_call"};
-	const char *const *programs = calls ? of_calls : of_waits;
-	size_t n = calls ? ARRAY_SIZE(of_calls) : ARRAY_SIZE(of_waits);
+	static const char *const of_probes[] = {"on_birth", "on_start", "on_caller_exit"};
+	const struct point_programs points = POINT_PROGRAMS_OF(o->skeleton->progs);
+	const char *const *programs = c->calls ? of_calls : c->probe ? of_probes : of_waits;
+	size_t n = c->calls   ? ARRAY_SIZE(of_calls)
+		   : c->probe ? ARRAY_SIZE(of_probes)
+			      : ARRAY_SIZE(of_waits);
 	int err = probe_core_follow(&o->core, d);
 
 	for (size_t i = 0; i < n && !err; i++)
 		err = probe_core_attach(&o->core, programs[i], d);
-	return err;
+	return err || !c->probe ? err : points_attach(&o->core, &points, c->probe, h, d);
 }
 
 /* cpu-clock, whose interrupts do not come while a switch is looked at, as those of a PMU would. */
@@ -479,7 +507,7 @@ int offcpu_new(const struct offcpu_config *c, const struct host *h, note_list *n
 	if (!err)
 		err = probe_rings_open(&o->rings, &o->core, c->ring_pages, h, notes, d);
 	if (!err)
-		err = attach(o, c->calls, d);
+		err = attach(o, c, h, d);
 	if (!err && c->tick_hz)
 		err = open_ticks(o, c->tick_hz, d);
 	if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inspect/probe_counts.h>
 
-#include "core.h"
+#include "points.h"
 #include "row_reader.h"
 
 #include "probes.skel.h"
@@ -9,7 +9,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
-#include <inspect/explain.h>
 
 struct probe_counts {
 	struct probe_core core;
@@ -19,123 +18,12 @@ struct probe_counts {
 	bool has_end;
 };
 
-/* --- which programs --------------------------------------------------------------------------- */
-
-/* At a point that begins, and at one that ends: by kind of point. */
-struct probe_programs {
-	struct bpf_program *begin, *end;
-};
-
-static struct probe_programs programs_of(const struct probes *k, enum probe_point_kind kind)
-{
-	switch (kind) {
-	case PROBE_FUNCTION:
-		return (struct probe_programs){k->progs.on_uprobe, k->progs.on_uprobe_end};
-	case PROBE_USDT:
-		return (struct probe_programs){k->progs.on_usdt, k->progs.on_usdt_end};
-	case PROBE_TRACEPOINT:
-		return (struct probe_programs){k->progs.on_tracepoint, k->progs.on_tracepoint_end};
-	default:
-		return (struct probe_programs){k->progs.on_kprobe, k->progs.on_kretprobe};
-	}
-}
-
-/* What is not attached is not loaded: a kernel without kprobes would refuse all. */
-static void choose_programs(struct probe_counts *c, const struct probe_counts_config *config)
-{
-	struct probes *k = c->skeleton;
-	struct bpf_program *const all[] = {
-		k->progs.on_uprobe, k->progs.on_uretprobe, k->progs.on_uprobe_end,
-		k->progs.on_usdt,   k->progs.on_usdt_end,  k->progs.on_tracepoint,
-		k->progs.on_kprobe, k->progs.on_kretprobe, k->progs.on_tracepoint_end,
-	};
-	struct bpf_program *begin = programs_of(k, config->begin->kind).begin, *end = NULL;
-
-	if (config->end)
-		end = programs_of(k, config->end->kind).end;
-	else if (config->begin->kind == PROBE_FUNCTION)
-		end = k->progs.on_uretprobe;
-	else if (config->begin->kind == PROBE_KERNEL)
-		end = k->progs.on_kretprobe;
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		bpf_program__set_autoload(all[i], all[i] == begin || all[i] == end);
-	c->has_end = end != NULL;
-}
-
-/* --- attaching -------------------------------------------------------------------------------- */
-
-static struct bpf_link *attach_point(const struct bpf_program *program, const struct probe_point *p,
-				     bool at_return)
-{
-	LIBBPF_OPTS(bpf_uprobe_opts, uprobe, .retprobe = at_return);
-	LIBBPF_OPTS(bpf_kprobe_opts, kprobe, .retprobe = at_return);
-
-	/* Of every process that maps the file: children have no other way to be followed. */
-	switch (p->kind) {
-	case PROBE_FUNCTION:
-		return bpf_program__attach_uprobe_opts(program, -1, p->path, p->file_off, &uprobe);
-	case PROBE_USDT:
-		return bpf_program__attach_usdt(program, -1, p->path, p->category, p->name, NULL);
-	case PROBE_TRACEPOINT:
-		return bpf_program__attach_tracepoint(program, p->category, p->name);
-	default:
-		return bpf_program__attach_kprobe_opts(program, p->name, &kprobe);
-	}
-}
-
-static int explain_attach(int err, const struct probe_point *p, const struct host *h,
-			  struct diag *d)
-{
-	if (p->kind == PROBE_USDT && (err == -ENOENT || err == -ESRCH)) {
-		diag_set(d, -ENOENT, "%s: the file has no USDT probe %s:%s", p->text, p->category,
-			 p->name);
-		diag_fix(d, "readelf -n %s | grep -A2 stapsdt      (those that it has)", p->path);
-		return -ENOENT;
-	}
-	if (p->kind == PROBE_TRACEPOINT)
-		return explain_tracepoint(err, strchr(p->text, ':') + 1, h, d);
-	diag_errno(d, err, "%s: cannot attach", p->text);
-	if (p->kind == PROBE_KERNEL)
-		diag_why(d, "this kernel has no such function to attach to, or no kprobes "
-			    "(CONFIG_KPROBES)");
-	else if (err == -EPERM || err == -EACCES)
-		diag_why(d, "uprobes need CAP_SYS_ADMIN besides CAP_BPF and CAP_PERFMON");
-	return err;
-}
-
-static int attach_one(struct probe_counts *c, const struct bpf_program *program,
-		      const struct probe_point *p, bool at_return, const struct host *h,
-		      struct diag *d)
-{
-	int err = probe_core_keep(&c->core, attach_point(program, p, at_return));
-
-	return err ? explain_attach(err, p, h, d) : 0;
-}
-
-/* The end first: what begins must not miss it. */
-static int attach(struct probe_counts *c, const struct probe_counts_config *config,
-		  const struct host *h, struct diag *d)
-{
-	const struct probes *k = c->skeleton;
-	const struct probe_point *begin = config->begin, *end = config->end;
-	int err = probe_core_follow(&c->core, d);
-
-	if (!err && end)
-		err = attach_one(c, programs_of(k, end->kind).end, end, false, h, d);
-	else if (!err && begin->kind == PROBE_FUNCTION)
-		err = attach_one(c, k->progs.on_uretprobe, begin, true, h, d);
-	else if (!err && begin->kind == PROBE_KERNEL)
-		err = attach_one(c, k->progs.on_kretprobe, begin, true, h, d);
-	if (!err)
-		err = attach_one(c, programs_of(k, begin->kind).begin, begin, false, h, d);
-	return err ? err : probe_core_targets(&c->core, d);
-}
-
 /* --- opening ---------------------------------------------------------------------------------- */
 
 static int open_counts(struct probe_counts *c, const struct probe_counts_config *config,
 		       const struct host *h, struct diag *d)
 {
+	struct point_programs points;
 	struct probes_setup *setup;
 	int err = probe_core_init(&c->core, &config->target, false, h, d);
 
@@ -144,19 +32,19 @@ static int open_counts(struct probe_counts *c, const struct probe_counts_config 
 	c->skeleton = probes__open();
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
-	choose_programs(c, config);
-	setup = (struct probes_setup *)&c->skeleton->rodata->setup;
-	*setup = config->setup;
-	setup->has_end = c->has_end;
-	memcpy(setup->begin_fields, config->begin->fields, sizeof(setup->begin_fields));
-	if (config->end)
-		memcpy(setup->end_fields, config->end->fields, sizeof(setup->end_fields));
+	points = POINT_PROGRAMS_OF(c->skeleton->progs);
+	setup = (struct probes_setup *)&c->skeleton->rodata->probe_setup;
+	points_choose(&points, config, setup);
+	c->has_end = setup->has_end;
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
 	err = probe_core_load(&c->core, c->skeleton->skeleton, h, d);
 	if (err)
 		return err;
 	c->core.shared = &c->skeleton->bss->target_shared;
-	return attach(c, config, h, d);
+	err = probe_core_follow(&c->core, d);
+	if (!err)
+		err = points_attach(&c->core, &points, config, h, d);
+	return err ? err : probe_core_targets(&c->core, d);
 }
 
 int probe_counts_new(const struct probe_counts_config *config, const struct host *h,

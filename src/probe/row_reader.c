@@ -58,6 +58,7 @@ int row_reader_take(struct row_reader *r, const struct syscalls_key *key,
 	row->h.max = from->max;
 	row->pid = from->pid;
 	row->own_tid = from->own_tid;
+	row->own_pid = from->own_pid;
 	row->fd = from->fd;
 	memcpy(row->comm, from->comm, sizeof(from->comm));
 	return add_slots(r, key, from->slots, &row->h);

@@ -55,6 +55,8 @@ static int attach(struct syscall_stream *s, const struct syscall_stream_config *
 
 	if (!err)
 		err = probe_core_attach(&s->core, "on_thread_exit", d);
+	if (!err && config->with_stack)
+		err = probe_core_attach(&s->core, "on_sleep", d);
 	if (!err)
 		err = probe_attach_calls(&s->core, &calls, config->only, &s->attached, d);
 	return err ? err : probe_core_targets(&s->core, d);
@@ -89,6 +91,9 @@ static int load(struct syscall_stream *s, const struct syscall_stream_config *co
 	setup->failed_only = config->failed_only;
 	setup->with_names = 1;
 	setup->with_stack = config->with_stack;
+	bpf_program__set_autoload(k->progs.on_sleep, config->with_stack);
+	if (config->with_stack)
+		own_frames_find(&s->own);
 	setup->string_bytes = MIN(config->string_bytes, (uint32_t)SYSCALL_STRING_BYTES_MAX);
 	*(struct target_setup *)&k->rodata->target_setup = s->core.setup;
 	if (bpf_map__set_max_entries(k->maps.ring, ring_bytes()))
@@ -102,11 +107,19 @@ static int take_record(void *ctx, void *record, size_t n_bytes)
 	uint64_t lost;
 	int err;
 
-	if (stream_is_file(record, n_bytes)) {
+	switch (stream_record_kind(record, n_bytes)) {
+	case STREAM_FILE:
 		s->err = stream_files_add(&s->files, record, n_bytes);
 		return s->err;
+	case STREAM_STACK:
+		s->err = stream_stacks_keep(&s->stacks, record, n_bytes);
+		return s->err;
+	default:
+		break;
 	}
-	err = stream_decode(record, n_bytes, &s->files, &s->names, &s->event, &lost);
+	err = stream_decode(record, n_bytes, &s->names, &s->event, &lost);
+	if (!err)
+		stream_stacks_take(&s->stacks, &s->files, &s->own, &s->event);
 	if (!err)
 		err = s->fn(s->ctx, &s->event, lost);
 	s->n++;
@@ -159,6 +172,7 @@ void syscall_stream_free(struct syscall_stream *s)
 	stream__destroy(s->skeleton);
 	strbuf_release(&s->names);
 	stream_files_release(&s->files);
+	stream_stacks_release(&s->stacks);
 	free(s);
 }
 
@@ -172,10 +186,13 @@ int syscall_stream_start(struct syscall_stream *s)
 
 int syscall_stream_stop(struct syscall_stream *s)
 {
+	int err;
+
 	probe_core_stop(&s->core);
+	/* What it has to say goes into the ring. Before the detaching, which takes a while. */
+	err = probe_iterate(s->skeleton->progs.in_flight, 0, NULL, NULL);
 	probe_core_detach(&s->core, 0);
-	/* What it has to say goes into the ring. */
-	return probe_iterate(s->skeleton->progs.in_flight, 0, NULL, NULL);
+	return err;
 }
 
 int syscall_stream_fd(const struct syscall_stream *s)

@@ -149,34 +149,8 @@ static void add_capture(struct syscall_event *e, const struct stream_chunk *c, c
 	}
 }
 
-static void take_stack(const struct stream_files *files, const uint8_t *data, size_t n_bytes,
-		       struct syscall_event *e)
-{
-	struct stream_stack stack;
-	struct stream_frame f;
-
-	if (n_bytes < sizeof(stack))
-		return;
-	memcpy(&stack, data, sizeof(stack));
-	e->stack_stop = (uint8_t)MIN(stack.stop, (uint32_t)UNWIND_STOPS - 1);
-	for (size_t at = sizeof(stack); at + sizeof(f) <= n_bytes; at += sizeof(f)) {
-		if (e->n_frames >= SYSCALL_FRAMES_MAX)
-			return;
-		memcpy(&f, data + at, sizeof(f));
-		e->frames[e->n_frames++] = (struct syscall_frame){
-			.user_va = f.user_va,
-			.file_off = f.file_off,
-			.path = f.inode && files ? stream_files_path(files, f.device, f.inode)
-						 : NULL,
-			.maj = f.device >> 20,
-			.min = f.device & 0xfffff,
-			.ino = f.inode,
-		};
-	}
-}
-
-int stream_decode(const void *record, size_t n_bytes, const struct stream_files *files,
-		  struct strbuf *names, struct syscall_event *ret, uint64_t *ret_lost)
+int stream_decode(const void *record, size_t n_bytes, struct strbuf *names,
+		  struct syscall_event *ret, uint64_t *ret_lost)
 {
 	const uint8_t *data = (const uint8_t *)record + sizeof(struct stream_head);
 	struct stream_head h;
@@ -199,7 +173,9 @@ int stream_decode(const void *record, size_t n_bytes, const struct stream_files 
 	ret->duration_ns = h.duration_ns;
 	ret->n_captures = 0;
 	ret->n_frames = 0;
+	ret->n_kernel = 0;
 	ret->stack_stop = 0;
+	ret->stack_lost = h.stack_lost != 0;
 	*ret_lost = h.lost_before;
 	strbuf_clear(names);
 	for (size_t at = 0; ret->n_captures < SYSCALL_CAPTURES_MAX;) {
@@ -209,12 +185,9 @@ int stream_decode(const void *record, size_t n_bytes, const struct stream_files 
 			break;
 		memcpy(&c, data + at, sizeof(c));
 		at += sizeof(c);
-		if (c.n_bytes > n_bytes - at || c.kind > STREAM_CHUNK_STACK)
+		if (c.n_bytes > n_bytes - at || c.kind > STREAM_CHUNK_COUNT)
 			return -EBADMSG;
-		if (c.kind == STREAM_CHUNK_STACK)
-			take_stack(files, data + at, c.n_bytes, ret);
-		else
-			add_capture(ret, &c, data + at, names);
+		add_capture(ret, &c, data + at, names);
 		at += ALIGN_UP((size_t)c.n_bytes, 8);
 	}
 	for (uint32_t i = 0; i < ret->n_captures; i++) {
@@ -228,14 +201,14 @@ int stream_decode(const void *record, size_t n_bytes, const struct stream_files 
 
 /* --- files of frames -------------------------------------------------------------------------- */
 
-bool stream_is_file(const void *record, size_t n_bytes)
+uint8_t stream_record_kind(const void *record, size_t n_bytes)
 {
 	struct stream_head h;
 
 	if (n_bytes < sizeof(h))
-		return false;
+		return STREAM_RETURNED;
 	memcpy(&h, record, sizeof(h));
-	return h.end == STREAM_FILE;
+	return h.end;
 }
 
 static uint64_t hash_of(uint64_t device, uint64_t inode)

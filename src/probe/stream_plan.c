@@ -82,4 +82,6 @@ void stream_plan(enum syscall_abi abi, const struct syscall_info *info, struct s
 		ret->flags |= STREAM_EXECS;
 	if (str_eq(info->name, "exit") || str_eq(info->name, "exit_group"))
 		ret->flags |= STREAM_NO_RETURN;
+	if (syscall_is_timed_wait(info->name))
+		ret->flags |= STREAM_TIMED_WAIT;
 }

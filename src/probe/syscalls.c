@@ -16,7 +16,6 @@
 static uint16_t traits_by_arguments(const struct syscall_info *info)
 {
 	uint16_t traits = 0;
-	bool moves_bytes = false;
 
 	if (info->args[0] == ARG_FD)
 		traits |= SYSCALLS_FD_ARG0;
@@ -24,13 +23,7 @@ static uint16_t traits_by_arguments(const struct syscall_info *info)
 		traits |= SYSCALLS_FD_ARG4;
 	if (info->result == ARG_FD)
 		traits |= SYSCALLS_FD_RESULT;
-	for (size_t i = 0; i < SYSCALL_ARGS && info->args[i] != ARG_END; i++) {
-		uint8_t kind = info->args[i];
-
-		moves_bytes |= kind == ARG_BUF || kind == ARG_BUF_OUT || kind == ARG_IOV ||
-			       kind == ARG_IOV_OUT || kind == ARG_MSG || kind == ARG_MSG_OUT;
-	}
-	if (moves_bytes && info->args[0] == ARG_FD)
+	if (syscall_moves_bytes(info))
 		traits |= SYSCALLS_BYTES;
 	if (info->classes & SYSCALL_WAITS)
 		traits |= SYSCALLS_IS_WAIT;
@@ -50,9 +43,6 @@ static uint16_t traits_of(const char *name)
 		{"pwritev2", SYSCALLS_WRITES},
 		{"sendto", SYSCALLS_WRITES},
 		{"sendmsg", SYSCALLS_WRITES},
-		{"sendfile", SYSCALLS_BYTES},
-		{"splice", SYSCALLS_BYTES},
-		{"copy_file_range", SYSCALLS_BYTES},
 		{"mmap", SYSCALLS_MAPS},
 		{"munmap", SYSCALLS_UNMAPS},
 		{"sched_yield", SYSCALLS_YIELDS},
@@ -60,6 +50,7 @@ static uint16_t traits_of(const char *name)
 		{"epoll_pwait", SYSCALLS_EPOLL},
 		{"futex", SYSCALLS_FUTEX},
 		{"ioctl", SYSCALLS_IOCTL},
+		{"rt_sigreturn", SYSCALLS_NO_RESULT},
 		{"exit", SYSCALLS_NO_RETURN},
 		{"exit_group", SYSCALLS_NO_RETURN},
 	};

@@ -161,6 +161,7 @@ static int add_thread(void *ctx, const void *element)
 	if (!row->pid) {
 		row->pid = from->pid;
 		row->own_tid = from->own_tid;
+		row->own_pid = from->own_pid;
 		row->fd = from->key.fd;
 		memcpy(row->comm, from->comm, sizeof(from->comm));
 	}

@@ -120,7 +120,16 @@ like "$(cat out)" '^\[[0-9]+ prog\] openat\(' 'and has the calls'
 is "$(grep -v '^#' out | grep -cv ' openat(')" 0 'and no other'
 works trace -f -e trace=%file -- ./prog 0.1 0
 works trace -ff -yy -T -s 64 -e openat ./prog 0.1 0
+works trace -f -e status=failed ./prog 0.1 0
+is "$(grep -v '^#' out | grep -vc ' = -1 E')" 0 'and has those that fail'
 answered '--relative' trace -r ./prog 0.1 0
+for letter in t tt ttt; do answered '--timestamps' trace -$letter ./prog 0.1 0; done
+answered '-c, for a table' trace -C ./prog 0.1 0
+answered '-c      ' trace -s ./prog 0.1 0
+answered 'signal_deliver' trace -e signal=SIGCHLD ./prog 0.1 0
+answered 'never changed' trace -e inject=openat:error=ENOENT ./prog 0.1 0
+answered '-Z' trace -e status=successful ./prog 0.1 0
+answered '-s N' trace -e write=1 ./prog 0.1 0
 answered '> FILE' trace -o x.strace ./prog 0.1 0
 answered '--sort KEY' trace -c -S calls ./prog 0.1 0
 answered '--by path' trace -P /etc/passwd ./prog 0.1 0

@@ -66,7 +66,7 @@ def end(restore_signals):
 code, err = end(True)  # SIGPIPE kills, as for any tool
 print("killed" if code == -signal.SIGPIPE and not err else (code, err))
 code, err = end(False)  # Python ignores it, and so do we then
-print("quiet" if code == 125 and not err else (code, err))
+print("quiet" if code == 141 and not err else (code, err))
 END
 is "$(sed -n 1p "$tmp/pipes")" killed 'a closed pipe ends it silently'
 is "$(sed -n 2p "$tmp/pipes")" quiet 'and also where the signal is ignored'

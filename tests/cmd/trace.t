@@ -146,9 +146,10 @@ trace --by syscall,thread,comm,fd,errno,cgroup -- cat /dev/null
 is "$(jq '[.rows[] | select(.errno == "OK" and .syscall == "openat").calls] | add > 0' t.json)" true 'by all keys that go together'
 # The numbers of a thread in another pid namespace: ours, and its own.
 if unshare -p -f true 2>/dev/null; then
-	trace --by thread -- unshare -p -f sh -c 'sleep 0.1; :'
-	is "$(jq -c '[.rows[] | select(.thread == "sh") | [.own_tid, .tid != .own_tid]] | unique' t.json)" \
-		'[[1,true]]' 'by thread: both numbers of one in another pid namespace'
+	trace --by thread,fd -- unshare -p -f sh -c 'echo x; sleep 0.1; :'
+	is "$(jq -c '[.rows[] | select(.thread == "sh" and .fd == 1) |
+		[.own_tid, .own_pid, .tid != .own_tid, .pid != .own_pid]] | unique' t.json)" \
+		'[[1,1,true,true]]' 'both numbers of a thread and a process in another pid namespace'
 	is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-summary.schema.json" t.json 2>&1)" '' 'and that fits the schema'
 else
 	skip 'no pid namespaces here' 2

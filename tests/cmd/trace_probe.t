@@ -67,6 +67,24 @@ is "$(row '.fd == "1"' .values)" '[1000]' 'a tracepoint, its fields as values, u
 probe --probe t:sched:sched_process_fork --by parent_pid -- sh -c '/bin/true; /bin/true; /bin/true'
 is "$(jq .events p.json)" 3 'events without an end are counted'
 
+# --- by stack ---
+probe --probe 'u:libc.so.6:syscall' --if 'arg1==110' --by stack -o s.data -- "$W/callers" 3000 </dev/null
+# Calls from a stack with that function, those with a cut one apart.
+from() {
+	jq --arg f "$1" '([.stacks[] | select(.function == $f) | .wait] | unique) as $n |
+		[.rows[] | select(.row as $r | $n | index($r)).calls] | add // 0' p.json
+}
+cut=$(jq '[.rows[] | select(.caller | startswith("[truncated")).calls] | add // 0' p.json)
+is "$(($(from often) + cut)) $(from seldom) $(jq .calls p.json)" '3000 300 3300' '--by stack: who calls a function, exactly'
+is "$(jq -r '[.rows[].caller | select(startswith("[trunc") | not)] | unique | join(" ")' p.json)" 'often seldom' \
+	'… called by: not the function itself'
+is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-probe-stacks.schema.json" p.json 2>&1)" '' 'and that fits its schema'
+is "$("$INSPECT" report --json s.data | jq -c '.events[0] | [.event, .unit]')" '["probe","ns"]' '-o: a file whose weight is time'
+probe --probe t:sched:sched_process_fork --by stack -- sh -c '/bin/true; /bin/true; /bin/true'
+is "$(from kernel_clone) $(jq .calls p.json)" '3 3' "a tracepoint's stack has the kernel's functions"
+is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-probe-stacks.schema.json" p.json 2>&1)" '' 'and that fits it too'
+exits 2 'a stack and another key' "$INSPECT" trace --probe "u:$W/timed:countdown" --by stack,arg1 -- true
+
 # --- what does not work ---
 exits 125 'a function that is not there' "$INSPECT" trace --probe "u:$W/timed:nothing" -- true
 like "$(cat err)" "no function 'nothing'" '… is named'

@@ -23,6 +23,9 @@ is "$(($(calls_of often) + cut)) $(calls_of seldom) $(jq .lost t.json)" '30000 3
 ok '[ "$cut" -lt 3000 ]' "nearly all with whole stacks (all but $cut)"
 is "$(jq -r '[.rows[] | select(.syscall == "getppid").caller | select(startswith("[trunc") | not)] | unique | join(" ")' t.json)" \
 	'often seldom' 'called by: the function outside of libc'
+is "$(jq -c '[.rows[] | select(.syscall == "write" and .caller == "writes")] |
+	[(map(.calls) | add), (map(.errors) | add), (map(.bytes // 0) | add)]' t.json)" \
+	'[6000,3000,21000]' 'errors and bytes, by who calls'
 is "$(python3 "$schema" "$format" t.json 2>&1)" '' 'the JSON fits its schema'
 "$INSPECT" report --json a.data >report.json 2>err
 near "$(jq '.events[0].weight' report.json)" "$(jq '[.rows[].total_ns] | add' t.json)" 1 'the file has the same time'

@@ -38,7 +38,14 @@ is "$(calls out 'openat\|mmap\|read\|close')" '' 'classes that are left out'
 like "$(calls out sched_yield)" 'sched_yield\(\) = 0' '… and what is left'
 trace --failed -- "$W/calls" >out
 is "$(grep -vc ' = -1 E' out)" 0 '--failed: only these'
-is "$(wc -l <out)" "$(grep -c ' = -1 E' trace.out)" '… and all of them'
+is "$(wc -l <out)" "$(grep ' = -1 E' trace.out | grep -vc ' futex(.* ETIMEDOUT')" '… and all of them'
+if "$W/syscalls" futex2 1; then
+	trace -e futex_waitv,futex_wait -- "$W/syscalls" futex2 5 >all
+	trace --failed -e futex_waitv,futex_wait -- "$W/syscalls" futex2 5 >out
+	is "$(grep -c ' = -1 ETIMEDOUT' all) $(grep -c ETIMEDOUT out)" '10 0' '… but waits that end by their time-out'
+else
+	skip 'no futex_wait (455) in this kernel'
+fi
 trace --min-latency 20ms -- sh -c 'sleep 0.05; true' >out
 ok 'grep -q clock_nanosleep out && ! grep -q openat out' '--min-latency'
 trace -s 5 -e write -- "$W/calls" >out
@@ -173,6 +180,14 @@ trace -k -e wait4 -p $forker -d 1 >out
 is "$(sed -n '2,/^\[/p' out | sed -n 's/^ > .*(\([^+]*\)+0x.*/\1/p' | tail -4 | tr '\n' ' ')" \
 	'forks __libc_start_call_main __libc_start_main _start ' '--stack: the functions that led to the call' ||
 	head -20 out >&2
+$traps deep &
+pid=$!
+sleep 0.2
+trace -k -e clock_nanosleep -p $pid -d 0.3 >out
+kill $pid
+is "$(sed -n '2,/^\[/p' out | grep -c '(descend+0x') $(sed -n '2,/^\[/p' out | tail -2 | grep -c '(_start+0x')" '61 1' \
+	'a stack of more than 60 functions'
+is "$(sed -n '2,/^\[/p' out | grep -c '^ > \[kernel\](do_nanosleep+0x')" 1 '… and where it slept in the kernel'
 "$INSPECT" trace -p $forker >forks.out 2>forks.err &
 tracer=$!
 until [ -s forks.out ]; do sleep 0.05; done
@@ -187,6 +202,8 @@ like "$(cat forks.err)" ' calls in .* · lost ' '… with what was seen and lost
 
 "$INSPECT" trace -e execve -- sh -c 'echo $$ >child; while :; do /bin/true; done' 2>/dev/null | head -1 >out
 ok '[ -s out ] && ! kill -0 "$(cat child)"' 'when the reader goes away, CMD does not stay behind'
+("$INSPECT" trace -- sh -c 'while :; do /bin/true; done' 2>err; echo $? >code) | head -1 >out
+is "$(cat code err | tr '\n' ' ')" '141 ' '… and the end is that of other tools, without a word'
 
 # --- tables ---
 "$INSPECT" trace --opens --json -- cat /etc/hostname /no/such/file >opens.json 2>/dev/null

@@ -71,7 +71,7 @@ static void test_names(void **state UNUSED)
 	add(&r, 1, STREAM_CHUNK_MEMORY, "text", 5);
 	add(&r, 2, STREAM_CHUNK_FD, &socket, sizeof(socket));
 	add(&r, 3, STREAM_CHUNK_FOLDER, &pipe, sizeof(pipe));
-	assert_int_equal(stream_decode(&r, size_of(&r), NULL, &names, &e, &lost), 0);
+	assert_int_equal(stream_decode(&r, size_of(&r), &names, &e, &lost), 0);
 	assert_int_equal(e.abi, SYSCALL_X32);
 	assert_int_equal(e.nr, 39);
 	assert_int_equal(e.result, -2);
@@ -94,13 +94,13 @@ static void test_damaged(void **state UNUSED)
 	struct syscall_event e;
 	uint64_t lost, seed = 1;
 
-	assert_int_equal(stream_decode(&r, sizeof(r.head) - 1, NULL, &names, &e, &lost), -EBADMSG);
+	assert_int_equal(stream_decode(&r, sizeof(r.head) - 1, &names, &e, &lost), -EBADMSG);
 	add(&r, 0, STREAM_CHUNK_MEMORY, "text", 5);
 	((struct stream_chunk *)r.data)->n_bytes = 60000;
-	assert_int_equal(stream_decode(&r, size_of(&r), NULL, &names, &e, &lost), -EBADMSG);
+	assert_int_equal(stream_decode(&r, size_of(&r), &names, &e, &lost), -EBADMSG);
 	((struct stream_chunk *)r.data)->n_bytes = 5;
 	((struct stream_chunk *)r.data)->kind = 200;
-	assert_int_equal(stream_decode(&r, size_of(&r), NULL, &names, &e, &lost), -EBADMSG);
+	assert_int_equal(stream_decode(&r, size_of(&r), &names, &e, &lost), -EBADMSG);
 	for (int i = 0; i < 100000; i++) {
 		CLEANUP(freep) uint8_t *copy = NULL;
 		size_t n = sizeof(r.head) + (seed >> 40) % 300;
@@ -111,7 +111,7 @@ static void test_damaged(void **state UNUSED)
 			/* Small numbers, so that many are lengths and kinds that fit. */
 			copy[at] = (uint8_t)(seed >> 60 ? seed >> 61 : seed >> 50);
 		}
-		(void)stream_decode(copy, n, NULL, &names, &e, &lost);
+		(void)stream_decode(copy, n, &names, &e, &lost);
 		assert_true(e.n_captures <= SYSCALL_CAPTURES_MAX);
 		assert_true(e.abi < SYSCALL_ABIS);
 	}

@@ -49,7 +49,10 @@ static int int80(char **args)
 
 	(void)args;
 #if defined(__x86_64__)
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(20L) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "a"(20L)
+			 : "memory", "r8", "r9", "r10", "r11");
 #endif
 	printf("getpid %ld %d\n", result, getpid());
 	return 0;
@@ -141,6 +144,23 @@ static int storm(char **args)
 }
 
 /* Forks short children until it is ended. */
+/* Sleeps of 1 ms below 60 calls of itself, one after the other. */
+static __attribute__((noinline)) int descend(int n)
+{
+	int below = n ? descend(n - 1) + 1 : usleep(1000);
+
+	__asm__ volatile("" : "+r"(below)); /* not a loop */
+	return below;
+}
+
+static int deep(char **args)
+{
+	(void)args;
+	while (descend(60) >= 0)
+		;
+	return 1;
+}
+
 static int forks(char **args)
 {
 	(void)args;
@@ -159,9 +179,16 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		int (*run)(char **args);
-	} modes[] = {{"edge", edge},	   {"lazy", lazy},	       {"int80", int80},
-		     {"names", names},	   {"thread-exec", thread_exec}, {"hostile", hostile},
-		     {"blocked", blocked}, {"storm", storm},	       {"forks", forks}};
+	} modes[] = {{"edge", edge},
+		     {"lazy", lazy},
+		     {"int80", int80},
+		     {"names", names},
+		     {"thread-exec", thread_exec},
+		     {"hostile", hostile},
+		     {"blocked", blocked},
+		     {"storm", storm},
+		     {"forks", forks},
+		     {"deep", deep}};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(modes) / sizeof(*modes); i++)
 		if (!strcmp(argv[1], modes[i].name))
