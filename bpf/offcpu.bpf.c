@@ -34,6 +34,19 @@ enum {
 	TASK_STATES_WAITING = 0xff,
 };
 
+/* Of its event loop, since the last wait for events. */
+struct loop_gap {
+	__u64 begin_ns;            /* 0: no such wait has ended yet */
+	__u64 begin_on_ns;         /* on_ns then */
+	__u64 wait_ns, wait_stack; /* its longest wait for something else */
+	__u64 tick_stack;
+	__u32 ticks;
+	__u32 descriptor; /* of epoll */
+	__u8 kind;        /* enum offcpu_argument of the loop's call; OFFCPU_ARG_NONE: no loop */
+	bool from_tick;
+	bool is_new; /* what is in the row is not this loop's */
+};
+
 struct thread {
 	__u64 start_ns;
 	__u64 since_ns; /* it runs, or waits, since */
@@ -43,6 +56,9 @@ struct thread {
 	struct offcpu_key wait; /* what it waits for; its waker is filled in by the wake-up */
 	/* With ticks: what has been counted of on_ns, up to when, and the last place it ran at. */
 	__u64 tick_ns, untold_ns, tick_stack;
+	struct loop_gap gap;
+	struct offcpu_link links[OFFCPU_LINKS]; /* of its last wake-up */
+	__u32 n_links;
 	__u32 pid, tid;
 	bool running;
 };
@@ -176,10 +192,10 @@ static __always_inline void look_at_syscall(struct task_struct *task, const stru
 	wait->nr = regs_syscall(task, &w->regs, &arg);
 	if (wait->nr >= 0 && wait->nr < OFFCPU_SYSCALLS)
 		kind = syscall_argument[wait->nr & (OFFCPU_SYSCALLS - 1)];
-	if (kind == OFFCPU_ARG_NONE)
+	if (kind == OFFCPU_ARG_NONE || kind == OFFCPU_ARG_POLL || kind == OFFCPU_ARG_SELECT)
 		return;
 	wait->arg = kind == OFFCPU_ARG_ADDRESS ? arg : (__u32)arg;
-	if (kind == OFFCPU_ARG_FD || kind == OFFCPU_ARG_IOCTL)
+	if (kind == OFFCPU_ARG_FD || kind == OFFCPU_ARG_IOCTL || kind == OFFCPU_ARG_EPOLL)
 		look_at_file(task, wait);
 	if (kind == OFFCPU_ARG_IOCTL)
 		wait->arg |= REGS_ARG2(&w->regs) << 32;
@@ -201,7 +217,7 @@ static __always_inline void begin_wait(struct thread *t, struct task_struct *tas
 {
 	struct offcpu_key *wait = &t->wait;
 
-	wait->stack = wait->waker_stack = wait->arg = wait->inode = 0;
+	wait->stack = wait->chain = wait->arg = wait->inode = 0;
 	wait->file_mode = 0;
 	wait->waker = OFFCPU_WAKER_NONE;
 	wait->how = how;
@@ -272,6 +288,8 @@ static __always_inline void end_thread(struct thread *t, struct task_struct *tas
 		l->totals_full++;
 }
 
+#include "offcpu_loops.bpf.h"
+
 /*
  * A switch that no program saw: seen on 6.18 when the CPU comes from a task that is within bpf(2)
  * itself, as the tool is. How long the thread has run since, the kernel knows.
@@ -283,6 +301,8 @@ static __always_inline void miss_enter(struct thread *t, struct task_struct *tas
 	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
 		ran_ns = 0;
 	end_wait(t, now_ns - ran_ns);
+	if (setup.with_loops)
+		loop_enter(t, now_ns - ran_ns - t->since_ns, now_ns - ran_ns);
 	t->since_ns = now_ns - ran_ns;
 }
 
@@ -293,11 +313,12 @@ static __always_inline void miss_leave(struct thread *t, struct task_struct *tas
 
 	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
 		return;
+	t->gap.begin_ns = 0; /* it may have waited for events, or not */
 	t->on_ns += ran_ns;
 	t->untold_ns += setup.with_ticks ? ran_ns : 0;
 	t->since_ns += ran_ns;
 	t->running = false;
-	t->wait.stack = t->wait.waker_stack = t->wait.arg = t->wait.inode = 0;
+	t->wait.stack = t->wait.chain = t->wait.arg = t->wait.inode = 0;
 	t->wait.file_mode = 0;
 	t->wait.waker = OFFCPU_WAKER_NONE;
 	t->wait.nr = OFFCPU_NR_UNKNOWN;
@@ -340,6 +361,8 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	begin_wait(t, task, w, stop, how_of(task, preempt, state), state);
 	if (setup.with_stacks)
 		t->wait.stack = stack_take(ctx, w, task, t->pid, t->tid, stop, t->wait.nr >= 0);
+	if (setup.with_loops)
+		loop_leave(t, now_ns);
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now_ns)
@@ -352,6 +375,8 @@ static __always_inline void enter(struct task_struct *task, __u64 now_ns)
 		miss_leave(t, task, now_ns);
 	if (!t->running)
 		end_wait(t, now_ns);
+	if (setup.with_loops && !t->running)
+		loop_enter(t, now_ns - t->since_ns, now_ns);
 	t->running = true;
 	t->since_ns = now_ns;
 }
@@ -371,28 +396,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-/* Who ends the wait, and where it is, into the key. */
-static __always_inline void note_waker(void *ctx, struct offcpu_key *wait)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct unwind_walk *w;
-	struct thread *t;
-	__u32 zero = 0;
-	int stop;
-
-	if (is_in_interrupt(ctx, task)) {
-		wait->waker = OFFCPU_WAKER_IRQ;
-		return;
-	}
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
-	wait->waker = t ? t->wait.thread : OFFCPU_WAKER_OTHER | target_tid(task);
-	w = bpf_map_lookup_elem(&unwind_walks, &zero);
-	if (!t || !w || !setup.with_waker_stacks)
-		return;
-	/* Interrupts are off (try_to_wake_up): nothing else uses the walk of this CPU. */
-	stop = stack_registers(w, task);
-	wait->waker_stack = stack_take(ctx, w, task, t->pid, t->tid, stop, false);
-}
+#include "offcpu_wakers.bpf.h"
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -406,7 +410,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
 	if (setup.with_wakers)
-		note_waker(ctx, &t->wait);
+		note_waker(ctx, t);
 	return 0;
 }
 
@@ -425,6 +429,10 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	t = bpf_task_storage_get(&threads, task, NULL, 0);
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	if (!t || !w || !t->running)
+		return 0;
+	if (setup.with_loops)
+		loop_tick(ctx, w, task, t, now_ns);
+	if (!setup.with_ticks)
 		return 0;
 	note_running(t, now_ns);
 	if (setup.with_stacks)
@@ -547,6 +555,11 @@ int end(struct bpf_iter__task *ctx)
 		note_running(t, now_ns);
 	if (setup.with_ticks)
 		add_running(t, t->tick_stack, now_ns);
+	if (setup.with_loops) {
+		if (!t->running && now_ns > t->since_ns)
+			loop_waited(t, now_ns - t->since_ns);
+		loop_end_gap(t, now_ns, true);
+	}
 	if (t->running) {
 		t->on_ns += now_ns > t->since_ns ? now_ns - t->since_ns : 0;
 	} else {

@@ -138,7 +138,8 @@ struct syscall_set;
 struct waits_config {
 	uint64_t min_wait_ns, max_wait_ns; /* max 0: none */
 	bool kthreads;
-	bool waker_stacks;              /* above what is waited for: the stack of who ended it */
+	bool chains;                    /* above what is waited for: who woke whom, with stacks */
+	bool loops;                     /* gaps of event loops */
 	bool calls;                     /* system calls, all the time in them, in place of waits */
 	const struct syscall_set *only; /* … these; NULL: all */
 	bool wall; /* what runs is in it too, sampled at the recording\'s frequency */

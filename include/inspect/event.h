@@ -65,6 +65,7 @@ const char *event_attr_name(const struct perf_event_attr *attr, char *buf, size_
 
 #define OFFCPU_EVENT "offcpu"  /* time that threads waited, added up by stack */
 #define WALL_EVENT "wall"      /* and time that they ran */
+#define LOOPS_EVENT "loops"    /* the longest times between waits of event loops */
 #define CALLS_EVENT "syscalls" /* time in system calls, by the stack that made them */
 
 /* What one weight of this event means: "ns" for the clocks, else "count" or the event's own name

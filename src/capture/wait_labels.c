@@ -72,6 +72,9 @@ static uint8_t argument_of(const char *name)
 {
 	static const char *const addresses[] = {"futex", "futex_wait", "futex_waitv"};
 	static const char *const numbers[] = {"wait4"};
+	static const char *const epolls[] = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
+	static const char *const polls[] = {"poll", "ppoll"};
+	static const char *const selects[] = {"select", "pselect6"};
 	const struct syscall_info *info = syscall_info_find(name);
 
 	if (str_eq(name, "ioctl"))
@@ -80,6 +83,12 @@ static uint8_t argument_of(const char *name)
 		return OFFCPU_ARG_ADDRESS;
 	if (is_any(name, numbers, ARRAY_SIZE(numbers)))
 		return OFFCPU_ARG_NUMBER;
+	if (is_any(name, epolls, ARRAY_SIZE(epolls)))
+		return OFFCPU_ARG_EPOLL;
+	if (is_any(name, polls, ARRAY_SIZE(polls)))
+		return OFFCPU_ARG_POLL;
+	if (is_any(name, selects, ARRAY_SIZE(selects)))
+		return OFFCPU_ARG_SELECT;
 	return info && info->args[0] == ARG_FD ? OFFCPU_ARG_FD : OFFCPU_ARG_NONE;
 }
 
@@ -95,6 +104,12 @@ void wait_labels_arguments(uint8_t *ret)
 	}
 }
 
+static bool is_descriptor(uint8_t argument)
+{
+	return argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL ||
+	       argument == OFFCPU_ARG_EPOLL;
+}
+
 /* --- texts ------------------------------------------------------------------------------------ */
 
 /* What the call works on, into l->object; nothing where it can't be said. */
@@ -104,7 +119,7 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	int err = 0;
 
 	strbuf_clear(&l->object);
-	if (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL)
+	if (is_descriptor(argument))
 		err = fd_names_text(l->fds, (pid_t)pid, (int)key->arg, &l->object);
 	else if (argument == OFFCPU_ARG_ADDRESS)
 		err = lock_names_text(l->locks, (pid_t)pid, key->arg, &l->object);
@@ -118,7 +133,7 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	if (argument == OFFCPU_ARG_ADDRESS && lock_name_is_gil(strbuf_str(&l->object)))
 		strbuf_puts(&l->object, " (GIL)");
 	/* Closed, or the process has ended since. */
-	if (err && (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL))
+	if (err && is_descriptor(argument))
 		strbuf_printf(&l->object, "fd %u", (unsigned)key->arg);
 	return l->object.failed ? -ENOMEM : 0;
 }
@@ -161,7 +176,7 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	err = find_object(l, key, pid, argument);
 	if (err)
 		return err;
-	if (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL)
+	if (is_descriptor(argument))
 		f.fd = strbuf_str(&l->object);
 	if (argument == OFFCPU_ARG_IOCTL && str_starts(f.fd, "/dev/nvidia"))
 		put_gpu_call(l, key->arg >> 32);

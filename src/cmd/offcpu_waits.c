@@ -173,6 +173,7 @@ static void put_wait(struct result *r, size_t section, const struct waits *w,
 int offcpu_add_waits(struct result *r, const struct offcpu_view *v, uint64_t wall_ns)
 {
 	size_t section = result_section(r, "waits", "", wait_columns, ARRAY_SIZE(wait_columns));
+	int err;
 
 	for (size_t i = 0; i < v->groups->n; i++)
 		put_wait(r, section, v->waits, &v->groups->v[i], i + 1, wall_ns);
@@ -180,5 +181,8 @@ int offcpu_add_waits(struct result *r, const struct offcpu_view *v, uint64_t wal
 		r->sections.v[section].limit = WAITS_SHOWN;
 		r->sections.v[section].more = "--all";
 	}
-	return v->as_text ? 0 : offcpu_add_stacks(r, v);
+	if (v->as_text)
+		return 0;
+	err = offcpu_add_stacks(r, v);
+	return err || !v->with_loops ? err : offcpu_add_gap_stacks(r, v);
 }
