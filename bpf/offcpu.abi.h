@@ -16,6 +16,7 @@ enum {
 	OFFCPU_SYSCALLS = 512,
 	OFFCPU_CALL_CODES = 4096,       /* abi (enum syscall_abi) * 1024 + number */
 	OFFCPU_LOOPS_MAX = 512,         /* threads with an event loop */
+	OFFCPU_PAGE_BYTES = 4096,       /* the least */
 	OFFCPU_LINKS = 4,               /* who woke whom: so far back */
 	OFFCPU_LOOP_TICK_NS = 2000000,  /* what runs is looked at as often */
 	OFFCPU_CHAIN_MARK = 0x4e494843, /* "CHIN": which message it is */
@@ -58,9 +59,12 @@ enum offcpu_argument {
 	OFFCPU_ARG_NUMBER,  /* kept as 32 bits: wait4's pid */
 	OFFCPU_ARG_IOCTL,   /* a descriptor, with the command in the upper 32 bits */
 	OFFCPU_ARG_EPOLL,   /* a descriptor whose events are waited for */
-	OFFCPU_ARG_POLL,
+	OFFCPU_ARG_POLL,    /* the one descriptor, or OFFCPU_POLL_… */
 	OFFCPU_ARG_SELECT,
 };
+
+#define OFFCPU_POLL_SEVERAL (1ULL << 63) /* with how many */
+#define OFFCPU_POLL_AT (1ULL << 62)      /* with the address of the one struct pollfd */
 
 /* Waker of a wait: a thread of the target by its serial, or one of these. */
 enum {
@@ -87,8 +91,9 @@ struct offcpu_chain {
 struct offcpu_key {
 	__u64 stack;  /* id of a stack_record; 0 none */
 	__u64 chain;  /* id of an offcpu_chain: who ended the wait; 0: not asked for */
-	__u64 arg;    /* by the syscall's kind: an address, a number, or a descriptor */
-	__u64 inode;  /* of the descriptor's file */
+	__u64 arg;    /* by the syscall's kind: an address, a number, or a descriptor; of page
+		       * faults where the mapping begins */
+	__u64 inode;  /* of the descriptor's file, or of the mapped one */
 	__u32 thread; /* serial */
 	__u32 waker;
 	__s32 nr; /* the syscall, or OFFCPU_NO_… */

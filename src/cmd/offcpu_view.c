@@ -208,7 +208,7 @@ void offcpu_headline(struct strbuf *b, const struct offcpu_view *v)
 		      offcpu_percent(s.by_reason[WAIT_RUNNABLE], s.wall_ns));
 	if (throttled)
 		strbuf_printf(b, " · %.0f %% throttled", offcpu_percent(throttled, s.wall_ns));
-	if (throttled && l->n_throttled >= 0)
+	if (throttled && l->n_throttled > 0)
 		strbuf_printf(b, " (%lld times)", (long long)l->n_throttled);
 	strbuf_printf(b, " · lost %llu", (unsigned long long)v->recording->profile->losses.lost);
 }

@@ -79,7 +79,7 @@ const char *offcpu_top_waker(struct result *r, const struct waits *w, const stru
 	struct waker_sums sums = {.n = 0};
 	size_t best = 0;
 
-	if (w->labels.v[g->sum.label].reason == WAIT_RUNNABLE)
+	if (g->first == UINT32_MAX)
 		return "";
 	for (uint32_t i = g->first; i != UINT32_MAX; i = g->next[i])
 		add_wakers(&sums, w, i);
@@ -143,12 +143,13 @@ static void put_wait(struct result *r, size_t section, const struct waits *w,
 {
 	const struct wait_site *s = &g->sum;
 	const struct wait_label *l = &w->labels.v[s->label];
-	bool is_merged = l->reason == WAIT_RUNNABLE;
+	bool runnable = l->reason == WAIT_RUNNABLE;
+	bool is_merged = runnable || l->reason == WAIT_THROTTLED;
 	const struct cell cells[] = {
 		cell_u64(CELL_COUNT, number),
 		cell_double(CELL_PERCENT, offcpu_percent(wait_group_ns(g), wall_ns)),
-		cell_u64(CELL_NS, is_merged ? s->queue_ns : s->wait_ns),
-		cell_u64(CELL_NS, is_merged ? 0 : s->queue_ns),
+		cell_u64(CELL_NS, runnable ? s->queue_ns : s->wait_ns),
+		cell_u64(CELL_NS, runnable ? 0 : s->queue_ns),
 		cell_u64(CELL_COUNT, s->count),
 		cell_u64(CELL_NS, wait_site_percentile(s, 50)),
 		cell_u64(CELL_NS, wait_site_percentile(s, 99)),
