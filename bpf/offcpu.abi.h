@@ -7,13 +7,20 @@
 #include <linux/types.h>
 #endif
 
+#include "lib/log_linear.h"
 #include "lib/stacks.abi.h"
 
 enum {
 	OFFCPU_ROWS_MAX = 16384, /* that may change between two drains */
 	OFFCPU_TOTALS_MAX = 16384,
 	OFFCPU_SYSCALLS = 512,
-	OFFCPU_CALL_CODES = 4096, /* abi (enum syscall_abi) * 1024 + number */
+	OFFCPU_CALL_CODES = 4096,       /* abi (enum syscall_abi) * 1024 + number */
+	OFFCPU_LOOPS_MAX = 512,         /* threads with an event loop */
+	OFFCPU_PAGE_BYTES = 4096,       /* the least */
+	OFFCPU_LINKS = 4,               /* who woke whom: so far back */
+	OFFCPU_LOOP_TICK_NS = 2000000,  /* what runs is looked at as often */
+	OFFCPU_CHAIN_MARK = 0x4e494843, /* "CHIN": which message it is */
+	OFFCPU_LOOP_GAPS = 4,           /* of each, kept one by one; a power of two */
 
 	/* Histogram: 4 buckets in each power of two from 1 us (2^10 ns) on; the first takes all
 	 * below, the last all above. */
@@ -51,7 +58,13 @@ enum offcpu_argument {
 	OFFCPU_ARG_ADDRESS, /* kept as it is: futex */
 	OFFCPU_ARG_NUMBER,  /* kept as 32 bits: wait4's pid */
 	OFFCPU_ARG_IOCTL,   /* a descriptor, with the command in the upper 32 bits */
+	OFFCPU_ARG_EPOLL,   /* a descriptor whose events are waited for */
+	OFFCPU_ARG_POLL,    /* the one descriptor, or OFFCPU_POLL_… */
+	OFFCPU_ARG_SELECT,
 };
+
+#define OFFCPU_POLL_SEVERAL (1ULL << 63) /* with how many */
+#define OFFCPU_POLL_AT (1ULL << 62)      /* with the address of the one struct pollfd */
 
 /* Waker of a wait: a thread of the target by its serial, or one of these. */
 enum {
@@ -61,12 +74,27 @@ enum {
 		0x80000000, /* with the tid (of the tool's namespace) in the low bits */
 };
 
+struct offcpu_link {
+	__u64 stack; /* where the waker was; 0: a stranger, or not known */
+	__u32 waker;
+	__u32 pad;
+};
+
+/* The message: who ended a wait, who had ended his last one, … */
+struct offcpu_chain {
+	__u64 id; /* a hash of the links, never 0 */
+	__u32 mark;
+	__u32 n;
+	struct offcpu_link links[OFFCPU_LINKS];
+};
+
 struct offcpu_key {
-	__u64 stack;       /* id of a stack_record; 0 none */
-	__u64 waker_stack; /* of who ended the wait; 0: not asked for, or a stranger */
-	__u64 arg;         /* by the syscall's kind: an address, a number, or a descriptor */
-	__u64 inode;       /* of the descriptor's file */
-	__u32 thread;      /* serial */
+	__u64 stack;  /* id of a stack_record; 0 none */
+	__u64 chain;  /* id of an offcpu_chain: who ended the wait; 0: not asked for */
+	__u64 arg;    /* by the syscall's kind: an address, a number, or a descriptor; of page
+		       * faults where the mapping begins */
+	__u64 inode;  /* of the descriptor's file, or of the mapped one */
+	__u32 thread; /* serial */
 	__u32 waker;
 	__s32 nr; /* the syscall, or OFFCPU_NO_… */
 	__u16 file_mode;
@@ -103,6 +131,26 @@ struct offcpu_ended {
 	__u32 serial, pad;
 };
 
+/* From the end of a wait for events to the next one. */
+struct offcpu_gap {
+	__u64 begin_ns, gap_ns, ran_ns;
+	__u64 stack;  /* id of a stack_record, where most of its time went; 0: not seen */
+	__u8 waited;  /* the stack is where it waited longest; else where a tick hit it */
+	__u8 is_open; /* not over at the end */
+	__u8 pad[6];
+};
+
+/* A thread's event loop. A log-linear histogram of its gaps, as struct histogram has it. */
+struct offcpu_loop {
+	__u64 slots[LOG_LINEAR_SLOTS];
+	__u64 n, sum, max;
+	__u64 waits, polls; /* calls that waited; ticks that hit one that did not */
+	struct offcpu_gap longest[OFFCPU_LOOP_GAPS]; /* in any order; gap_ns 0: none */
+	__u32 pid, tid;
+	__s32 nr; /* the call */
+	__u32 pad;
+};
+
 /* Set before loading. */
 struct offcpu_setup {
 	__u64 min_wait_ns, max_wait_ns; /* max 0: none */
@@ -111,9 +159,11 @@ struct offcpu_setup {
 	__u8 has_state_argument; /* sched_switch tells the state: 5.18 */
 	__u8 with_wakers;        /* as part of the key */
 	__u8 with_ticks;         /* what runs is counted too */
-	__u8 with_waker_stacks;
-	__u8 with_calls; /* system calls in place of waits */
-	__u8 with_probe; /* or what happens at a point in code */
+	__u8 with_chains;        /* who woke whom, with stacks */
+	__u8 with_calls;         /* system calls in place of waits */
+	__u8 with_probe;         /* or what happens at a point in code */
+	__u8 with_loops;
+	__u8 pad[7];
 };
 
 /* The same, with calls. */
@@ -127,12 +177,19 @@ struct offcpu_calls {
 /* Counted by the program, by CPU. */
 struct offcpu_losses {
 	__u64 rows_full, totals_full, threads_full; /* waits, threads, threads */
+	__u64 loops_full;                           /* gaps of threads without a row */
+	__u64 chains_lost;                          /* waits */
 };
 
+_Static_assert(sizeof(struct offcpu_chain) == 80, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_key) == 48, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_row) == 72 + 4 * OFFCPU_BUCKETS, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_totals) == 80, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_ended) == 88, "shared with the tool");
-_Static_assert(sizeof(struct offcpu_setup) == 24, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_gap) == 40, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_loop) ==
+		       8 * (LOG_LINEAR_SLOTS + 5) + 40 * OFFCPU_LOOP_GAPS + 16,
+	       "shared with the tool");
+_Static_assert(sizeof(struct offcpu_setup) == 32, "shared with the tool");
 
 #endif

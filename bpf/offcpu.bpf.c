@@ -34,15 +34,32 @@ enum {
 	TASK_STATES_WAITING = 0xff,
 };
 
+/* Of its event loop, since the last wait for events. */
+struct loop_gap {
+	__u64 begin_ns;            /* 0: no such wait has ended yet */
+	__u64 begin_on_ns;         /* on_ns then */
+	__u64 wait_ns, wait_stack; /* its longest wait for something else */
+	__u64 tick_stack;
+	__u32 ticks;
+	__u32 descriptor; /* of epoll */
+	__u8 kind;        /* enum offcpu_argument of the loop's call; OFFCPU_ARG_NONE: no loop */
+	bool from_tick;
+	bool is_new; /* what is in the row is not this loop's */
+};
+
 struct thread {
 	__u64 start_ns;
-	__u64 since_ns; /* it runs, or waits, since */
-	__u64 woken_ns; /* 0: not yet */
-	__u64 exec_ns;  /* the kernel's account of its CPU time at the last switch */
+	__u64 since_ns;     /* it runs, or waits, since */
+	__u64 woken_ns;     /* 0: not yet */
+	__u64 throttled_ns; /* what throttled_ns() said when it was put off */
+	__u64 exec_ns;      /* the kernel's account of its CPU time at the last switch */
 	__u64 on_ns, off_ns, lost_ns, short_ns, switches;
 	struct offcpu_key wait; /* what it waits for; its waker is filled in by the wake-up */
 	/* With ticks: what has been counted of on_ns, up to when, and the last place it ran at. */
 	__u64 tick_ns, untold_ns, tick_stack;
+	struct loop_gap gap;
+	struct offcpu_link links[OFFCPU_LINKS]; /* of its last wake-up */
+	__u32 n_links;
 	__u32 pid, tid;
 	bool running;
 };
@@ -134,7 +151,17 @@ static __always_inline void note_running(struct thread *t, __u64 now_ns)
 	t->tick_ns = now_ns;
 }
 
-static __always_inline void end_wait(struct thread *t, __u64 now_ns)
+/* Of off_ns, what its quota does not account for: no CPU was free yet. A task that has come to
+ * another queue, or is throttled still, has none. */
+static __always_inline __u64 after_throttling(const struct thread *t, struct task_struct *task,
+					      __u64 off_ns)
+{
+	__u64 ns = throttled_ns(task) - t->throttled_ns;
+
+	return ns && ns < off_ns ? off_ns - ns : 0;
+}
+
+static __always_inline void end_wait(struct thread *t, struct task_struct *task, __u64 now_ns)
 {
 	__u64 off_ns = now_ns - t->since_ns, queue_ns = 0;
 	__u8 how = t->wait.how;
@@ -143,80 +170,14 @@ static __always_inline void end_wait(struct thread *t, __u64 now_ns)
 		return;
 	if (how == OFFCPU_PREEMPTED || how == OFFCPU_YIELDED || how == OFFCPU_BORN)
 		queue_ns = off_ns;
+	else if (how == OFFCPU_THROTTLED)
+		queue_ns = after_throttling(t, task, off_ns);
 	else if (t->woken_ns > t->since_ns && t->woken_ns <= now_ns)
 		queue_ns = now_ns - t->woken_ns;
 	add_wait(t, off_ns, queue_ns, now_ns);
 }
 
-/* --- what a thread waits for ------------------------------------------------------------------ */
-
-static __always_inline void look_at_file(struct task_struct *task, struct offcpu_key *wait)
-{
-	struct files_struct *files = task->files;
-	struct file *file = NULL;
-	struct inode *inode;
-
-	if (!files || wait->arg >= files->fdt->max_fds)
-		return;
-	bpf_probe_read_kernel(&file, sizeof(file), files->fdt->fd + wait->arg);
-	if (!file)
-		return;
-	inode = BPF_CORE_READ(file, f_inode);
-	wait->inode = BPF_CORE_READ(inode, i_ino);
-	wait->file_mode = BPF_CORE_READ(inode, i_mode);
-}
-
-/* By the registers in w, of which stack_registers said `stop`. */
-static __always_inline void look_at_syscall(struct task_struct *task, const struct unwind_walk *w,
-					    int stop, struct offcpu_key *wait)
-{
-	__u8 kind = OFFCPU_ARG_NONE;
-	__u64 arg;
-
-	wait->nr = OFFCPU_NR_UNKNOWN;
-	if (stop != UNWIND_CONTINUE)
-		return;
-	wait->nr = regs_syscall(task, &w->regs, &arg);
-	if (wait->nr >= 0 && wait->nr < OFFCPU_SYSCALLS)
-		kind = syscall_argument[wait->nr & (OFFCPU_SYSCALLS - 1)];
-	if (kind == OFFCPU_ARG_NONE)
-		return;
-	wait->arg = kind == OFFCPU_ARG_ADDRESS ? arg : (__u32)arg;
-	if (kind == OFFCPU_ARG_FD || kind == OFFCPU_ARG_IOCTL)
-		look_at_file(task, wait);
-	if (kind == OFFCPU_ARG_IOCTL)
-		wait->arg |= REGS_ARG2(&w->regs) << 32;
-}
-
-static __always_inline __u8 how_of(struct task_struct *task, bool preempt, __u32 state)
-{
-	if ((preempt || !state) && is_throttled(task))
-		return OFFCPU_THROTTLED;
-	if (preempt)
-		return OFFCPU_PREEMPTED;
-	if (!state)
-		return OFFCPU_YIELDED;
-	return state & TASK_STOPPED_OR_TRACED ? OFFCPU_STOPPED : OFFCPU_BLOCKED;
-}
-
-static __always_inline void begin_wait(struct thread *t, struct task_struct *task,
-				       const struct unwind_walk *w, int stop, __u8 how, __u32 state)
-{
-	struct offcpu_key *wait = &t->wait;
-
-	wait->stack = wait->waker_stack = wait->arg = wait->inode = 0;
-	wait->file_mode = 0;
-	wait->waker = OFFCPU_WAKER_NONE;
-	wait->how = how;
-	wait->flags = 0;
-	if (task->flags & PF_KTHREAD)
-		wait->flags |= OFFCPU_KTHREAD;
-	if (how == OFFCPU_BLOCKED && state & TASK_UNINTERRUPTIBLE)
-		wait->flags |= OFFCPU_UNINTERRUPTIBLE;
-	if (how == OFFCPU_BLOCKED && BPF_CORE_READ_BITFIELD(task, in_iowait))
-		wait->flags |= OFFCPU_IO;
-	look_at_syscall(task, w, stop, wait);
-}
+#include "offcpu_reason.bpf.h"
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
@@ -275,6 +236,8 @@ static __always_inline void end_thread(struct thread *t, struct task_struct *tas
 		l->totals_full++;
 }
 
+#include "offcpu_loops.bpf.h"
+
 /*
  * A switch that no program saw: seen on 6.18 when the CPU comes from a task that is within bpf(2)
  * itself, as the tool is. How long the thread has run since, the kernel knows.
@@ -285,7 +248,9 @@ static __always_inline void miss_enter(struct thread *t, struct task_struct *tas
 
 	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
 		ran_ns = 0;
-	end_wait(t, now_ns - ran_ns);
+	end_wait(t, task, now_ns - ran_ns);
+	if (setup.with_loops)
+		loop_enter(t, now_ns - ran_ns - t->since_ns, now_ns - ran_ns);
 	t->since_ns = now_ns - ran_ns;
 }
 
@@ -296,11 +261,12 @@ static __always_inline void miss_leave(struct thread *t, struct task_struct *tas
 
 	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
 		return;
+	t->gap.begin_ns = 0; /* it may have waited for events, or not */
 	t->on_ns += ran_ns;
 	t->untold_ns += setup.with_ticks ? ran_ns : 0;
 	t->since_ns += ran_ns;
 	t->running = false;
-	t->wait.stack = t->wait.waker_stack = t->wait.arg = t->wait.inode = 0;
+	t->wait.stack = t->wait.chain = t->wait.arg = t->wait.inode = 0;
 	t->wait.file_mode = 0;
 	t->wait.waker = OFFCPU_WAKER_NONE;
 	t->wait.nr = OFFCPU_NR_UNKNOWN;
@@ -340,9 +306,11 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	if (!w)
 		return;
 	stop = stack_registers(w, task);
-	begin_wait(t, task, w, stop, how_of(task, preempt, state), state);
+	begin_wait(t, task, w, stop, how_of(task, preempt, state), state, true);
 	if (setup.with_stacks)
 		t->wait.stack = stack_take(ctx, w, task, t->pid, t->tid, stop, t->wait.nr >= 0);
+	if (setup.with_loops)
+		loop_leave(t, now_ns);
 }
 
 static __always_inline void enter(struct task_struct *task, __u64 now_ns)
@@ -354,7 +322,9 @@ static __always_inline void enter(struct task_struct *task, __u64 now_ns)
 	if (t->running)
 		miss_leave(t, task, now_ns);
 	if (!t->running)
-		end_wait(t, now_ns);
+		end_wait(t, task, now_ns);
+	if (setup.with_loops && !t->running)
+		loop_enter(t, now_ns - t->since_ns, now_ns);
 	t->running = true;
 	t->since_ns = now_ns;
 }
@@ -374,28 +344,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-/* Who ends the wait, and where it is, into the key. */
-static __always_inline void note_waker(void *ctx, struct offcpu_key *wait)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct unwind_walk *w;
-	struct thread *t;
-	__u32 zero = 0;
-	int stop;
-
-	if (is_in_interrupt(ctx, task)) {
-		wait->waker = OFFCPU_WAKER_IRQ;
-		return;
-	}
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
-	wait->waker = t ? t->wait.thread : OFFCPU_WAKER_OTHER | target_tid(task);
-	w = bpf_map_lookup_elem(&unwind_walks, &zero);
-	if (!t || !w || !setup.with_waker_stacks)
-		return;
-	/* Interrupts are off (try_to_wake_up): nothing else uses the walk of this CPU. */
-	stop = stack_registers(w, task);
-	wait->waker_stack = stack_take(ctx, w, task, t->pid, t->tid, stop, false);
-}
+#include "offcpu_wakers.bpf.h"
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
@@ -409,7 +358,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
 	if (setup.with_wakers)
-		note_waker(ctx, &t->wait);
+		note_waker(ctx, t);
 	return 0;
 }
 
@@ -428,6 +377,10 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	t = bpf_task_storage_get(&threads, task, NULL, 0);
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	if (!t || !w || !t->running)
+		return 0;
+	if (setup.with_loops)
+		loop_tick(ctx, w, task, t, now_ns);
+	if (!setup.with_ticks)
 		return 0;
 	note_running(t, now_ns);
 	if (setup.with_stacks)
@@ -528,7 +481,7 @@ int begin(struct bpf_iter__task *ctx)
 	w = bpf_map_lookup_elem(&begin_walk, &zero);
 	if (!w)
 		return 0;
-	begin_wait(t, task, w, stack_registers(w, task), how_of(task, !state, state), state);
+	begin_wait(t, task, w, stack_registers(w, task), how_of(task, !state, state), state, false);
 	t->wait.flags |= OFFCPU_BEFORE;
 	return 0;
 }
@@ -551,11 +504,16 @@ int end(struct bpf_iter__task *ctx)
 		note_running(t, now_ns);
 	if (setup.with_ticks)
 		add_running(t, t->tick_stack, now_ns);
+	if (setup.with_loops) {
+		if (!t->running && now_ns > t->since_ns)
+			loop_waited(t, now_ns - t->since_ns);
+		loop_end_gap(t, now_ns, true);
+	}
 	if (t->running) {
 		t->on_ns += now_ns > t->since_ns ? now_ns - t->since_ns : 0;
 	} else {
 		t->wait.flags |= OFFCPU_OPEN;
-		end_wait(t, now_ns);
+		end_wait(t, task, now_ns);
 	}
 	fill_totals(t, task, now_ns, &ended.totals);
 	ended.serial = t->wait.thread;

@@ -30,7 +30,7 @@ static __always_inline void begin_call(struct thread *t, __u32 code, __u8 flags)
 
 	if (!is_wanted_call(code))
 		return;
-	call->stack = call->waker_stack = call->arg = call->inode = 0;
+	call->stack = call->chain = call->arg = call->inode = 0;
 	call->file_mode = 0;
 	call->waker = OFFCPU_WAKER_NONE;
 	call->how = OFFCPU_IN_CALL;

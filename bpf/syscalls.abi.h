@@ -206,6 +206,6 @@ _Static_assert(sizeof(struct syscalls_detail_key) == 24, "no hidden padding");
 _Static_assert(sizeof(struct syscalls_stack) == 8 + 32 * SYSCALLS_STACK_FRAMES,
 	       "no hidden padding");
 _Static_assert(sizeof(struct syscalls_file_key) == 16, "no hidden padding");
-_Static_assert(sizeof(struct syscalls_thread) == 64 + 16 + 16 + 16 + 16, "no hidden padding");
+_Static_assert(sizeof(struct syscalls_thread) == 64 + 16 + 16 + 24 + 16, "no hidden padding");
 
 #endif

@@ -158,4 +158,15 @@ static __always_inline bool is_throttled(struct task_struct *task)
 	       BPF_CORE_READ(task, se.cfs_rq, throttle_count) > 0;
 }
 
+/* How long the queue that the task is on has been throttled, without the time that has not ended
+ * yet: 6.6; 0 before. */
+static __always_inline __u64 throttled_ns(struct task_struct *task)
+{
+	struct cfs_rq___quota *queue = (void *)BPF_CORE_READ(task, se.cfs_rq);
+
+	return bpf_core_field_exists(queue->throttled_clock_self_time)
+		       ? BPF_CORE_READ(queue, throttled_clock_self_time)
+		       : 0;
+}
+
 #endif

@@ -186,6 +186,11 @@ struct task_struct___quota {
 	bool throttled;
 };
 
+/* 6.6 */
+struct cfs_rq___quota {
+	__u64 throttled_clock_self_time;
+};
+
 struct linux_binprm;
 
 #pragma clang attribute pop

@@ -70,20 +70,29 @@ struct watched {
 void watched_exit_code(const struct watched *w, const struct target *t, int err, int *exit_code);
 void watched_release(struct watched *w);
 
+/* A cgroup that limits CPU time (capture/cpu_groups.h). */
+struct cpu_group {
+	char *dir;
+	int64_t n_throttled; /* nr_throttled in its cpu.stat at the start */
+};
+typedef ARRAY(struct cpu_group) cpu_group_list;
+
 /* CPU time of the target over the measurement, from /proc; a second opinion beside the samples. */
 struct target_usage {
 	uint64_t start_ns;    /* clock */
 	uint64_t cpu_ns;      /* of the pids at the start */
 	uint64_t children_ns; /* of their existing children */
 	size_t n_children;
-	int64_t n_throttled; /* nr_throttled of its cgroup's cpu.stat; < 0 unknown */
+	/* That its processes are in, with those above: how often each was throttled by then. */
+	cpu_group_list groups;
 };
-void target_usage_begin(const struct target *t, struct target_usage *u);
+void target_usage_begin(const struct target *t, const struct child *child, struct target_usage *u);
+void target_usage_release(struct target_usage *u);
 
 struct target_load {
 	double cpus;          /* CPUs used by the target on average; < 0 unknown */
 	double quota;         /* of its cgroup, in CPUs; < 0 none */
-	int64_t n_throttled;  /* periods in which that group used it up; < 0 unknown */
+	int64_t n_throttled;  /* periods in which a group used its quota up; < 0 unknown */
 	uint32_t cpus_online; /* those measured, with -C */
 	size_t n_children;    /* existing children that are not part of the target */
 	double children_cpus;
@@ -139,7 +148,8 @@ struct syscall_set;
 struct waits_config {
 	uint64_t min_wait_ns, max_wait_ns; /* max 0: none */
 	bool kthreads;
-	bool waker_stacks;              /* above what is waited for: the stack of who ended it */
+	bool chains;                    /* above what is waited for: who woke whom, with stacks */
+	bool loops;                     /* gaps of event loops */
 	bool calls;                     /* system calls, all the time in them, in place of waits */
 	const struct syscall_set *only; /* … these; NULL: all */
 	const struct probe_counts_config *probe; /* from one point in code to another, instead */

@@ -65,6 +65,7 @@ const char *event_attr_name(const struct perf_event_attr *attr, char *buf, size_
 
 #define OFFCPU_EVENT "offcpu" /* time that threads waited, added up by stack */
 #define WALL_EVENT "wall"     /* and time that they ran */
+#define LOOPS_EVENT "loops"   /* the longest times between waits of event loops */
 /* Time from a point in code to another, by the stack at the first; without an end, how often. */
 #define PROBE_EVENT "probe"
 #define PROBE_HITS_EVENT "probe-hits"

@@ -24,8 +24,9 @@ struct offcpu_config {
 	bool kernel_stacks;
 	bool kthreads;
 	bool wakers;
-	bool waker_stacks;
-	unsigned max_stack;                /* user frames; 0: 127 */
+	bool chains;        /* who woke whom */
+	bool loops;         /* of events: offcpu_loops; with tick_hz 0 too what runs is looked at */
+	unsigned max_stack; /* user frames; 0: 127 */
 	unsigned ring_pages;               /* per CPU, a power of two; 0: default */
 	uint64_t min_wait_ns, max_wait_ns; /* max 0: none */
 	uint64_t tick_hz;                  /* above 0: rows of what runs too, as often */
@@ -40,8 +41,8 @@ struct offcpu_config {
 struct offcpu_wait {
 	const struct offcpu_key *key;
 	const struct offcpu_row *row;
-	const struct stack_record *stack;       /* NULL: none, or lost */
-	const struct stack_record *waker_stack; /* the same */
+	const struct stack_record *stack; /* NULL: none, or lost */
+	const struct offcpu_chain *chain; /* the same */
 };
 typedef int offcpu_wait_fn(void *ctx, const struct offcpu_wait *w);
 
@@ -51,6 +52,8 @@ struct offcpu_lost {
 	uint64_t rows_full;     /* waits, when too many rows changed at once */
 	uint64_t totals_full;   /* threads that ended at once */
 	uint64_t threads_full;  /* threads without memory for them */
+	uint64_t chains_lost;   /* waits whose chain of wakers found no room */
+	uint64_t loops_full;    /* gaps of event loops, of too many threads */
 	uint64_t side_records;  /* about processes and mappings */
 };
 
@@ -71,6 +74,9 @@ int offcpu_ids(const struct offcpu_probe *o, int (*add)(void *ctx, uint64_t id),
 int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, void *ctx,
 		struct diag *d);
 
+/* The stack with that id, as far as it has come; or NULL. */
+const struct stack_record *offcpu_stack(const struct offcpu_probe *o, uint64_t id);
+
 /* Stacks that came since the last call without their callers, because their code was mapped too
  * recently: whoever can read them otherwise while the thread waits replaces them, for rows that are
  * read from then on. */
@@ -83,6 +89,9 @@ int offcpu_stop(struct offcpu_probe *o, struct diag *d);
 
 /* After the last read. */
 const struct offcpu_ended *offcpu_threads(const struct offcpu_probe *o, size_t *ret_n);
+/* The next event loop of those that were seen, to be called with *serial 0 first, then with what it
+ * left there. 0, -ENOENT at the end, or -errno. */
+int offcpu_loop_next(const struct offcpu_probe *o, uint32_t *serial, struct offcpu_loop *ret);
 void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret);
 int offcpu_notes(const struct offcpu_probe *o, note_list *notes);
 

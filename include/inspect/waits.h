@@ -8,7 +8,9 @@
 #define INSPECT_WAITS_H
 
 #include <inspect/hashmap.h>
+#include <inspect/histogram.h>
 #include <inspect/offcpu.h>
+#include <inspect/syscalls.h>
 #include <inspect/wait_reason.h>
 
 /* What is waited for. */
@@ -49,6 +51,26 @@ struct wait_thread {
 	uint64_t idle_ns;                 /* of them, waits for work by design */
 };
 
+/* From the end of a wait for events until the next one. */
+struct wait_gap {
+	uint64_t begin_ns, gap_ns;
+	uint64_t ran_ns;   /* of it, on a CPU */
+	uint64_t stack_id; /* the program's: of one place in it; 0: not seen */
+	uint32_t stack;    /* in the profile; UINT32_MAX: unknown */
+	bool waited;       /* the stack is that of its longest wait; else it ran there */
+	bool open;         /* not over at the end */
+};
+
+/* A thread's event loop. */
+struct wait_loop {
+	uint32_t serial, pid, tid;
+	char call[SYSCALL_NAME_BYTES];
+	uint64_t waits, polls; /* calls that waited; ticks that hit one that did not */
+	struct histogram gaps;
+	struct wait_gap longest[OFFCPU_LOOP_GAPS]; /* the longest first */
+	size_t n_longest;
+};
+
 struct waits {
 	ARRAY(struct wait_label) labels;
 	struct hashmap label_map; /* by text and reason */
@@ -57,6 +79,7 @@ struct waits {
 	ARRAY(struct wait_part) parts;
 	struct hashmap part_map;
 	ARRAY(struct wait_thread) threads; /* those with a serial, by serial */
+	ARRAY(struct wait_loop) loops;     /* with the longest gap first */
 	struct offcpu_lost lost;
 	uint64_t parts_left_out; /* ns of parts beyond the bound: in sites alone */
 	uint64_t start_ns, end_ns;
@@ -70,6 +93,9 @@ int waits_label(struct waits *w, const char *text, enum wait_reason reason, uint
 /* Adds what the program has added up under one key. 0 or -ENOMEM; *ret_site. */
 int waits_add(struct waits *w, const struct offcpu_key *key, const struct offcpu_row *row,
 	      uint32_t label, uint32_t *ret_site);
+
+/* At the end: an event loop; its gaps have no stacks yet. 0 or -ENOMEM. */
+int waits_add_loop(struct waits *w, uint32_t serial, const struct offcpu_loop *loop);
 
 /* At the end: the threads, and how many waited at each site. 0 or -ENOMEM. */
 int waits_finish(struct waits *w, const struct offcpu_ended *threads, size_t n);

@@ -46,6 +46,7 @@ static void session_release(struct session *s)
 	perfdata_writer_free(s->writer);
 	sampling_release(&s->sampling);
 	note_list_release(&s->notes);
+	target_usage_release(&s->usage);
 	signals_close(s->signal_fd);
 }
 
@@ -290,7 +291,7 @@ static int start(struct session *s)
 	s->recording->ended_in_delay = delayed && target_has_ended(s);
 	if (waited)
 		err = take_in_children(s);
-	target_usage_begin(s->config->target, &s->usage);
+	target_usage_begin(s->config->target, child, &s->usage);
 	s->start_ns = clock_now_ns();
 	s->wall_start_ns = clock_realtime_ns();
 	if (err || !waited)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <inspect/capture.h>
+#include "cpu_groups.h"
+
 #include <inspect/clock.h>
 #include <inspect/procfs.h>
 
@@ -77,80 +78,40 @@ static void measure(const struct target *t, struct target_usage *u)
 	array_release(&children);
 }
 
-/* Where the controller of CPU time has the cgroup that pid is in: a directory; *ret_v2. */
-static int cpu_group(pid_t pid, char *ret, size_t size, bool *ret_v2)
+/* Of the processes that are in the target's cgroup now. */
+static void add_members(const struct target *t, cpu_group_list *groups)
 {
 	CLEANUP(strbuf_release) struct strbuf text = {0};
-	char path[64], group[3072];
-	const char *line;
+	char path[4200];
+	long pid;
 
-	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	snprintf(path, sizeof(path), "%s/cgroup.procs", t->cgroup);
 	if (file_read(path, 1 << 20, &text))
-		return -ENOENT;
-	line = strstr(strbuf_str(&text), "0::");
-	if (line && sscanf(line, "0::%3071[^\n]", group) == 1) {
-		snprintf(ret, size, "/sys/fs/cgroup%s/cpu.max", group);
-		*ret_v2 = access(ret, R_OK) == 0;
-		snprintf(ret, size, "/sys/fs/cgroup%s", group);
-		if (*ret_v2)
-			return 0;
-	}
-	line = strstr(strbuf_str(&text), ":cpu:");
-	if (!line)
-		line = strstr(strbuf_str(&text), ":cpu,cpuacct:");
-	if (!line || sscanf(strchr(line + 1, ':'), ":%3071[^\n]", group) != 1)
-		return -ENOENT;
-	*ret_v2 = false;
-	snprintf(ret, size, "/sys/fs/cgroup/cpu%s", group);
-	return 0;
+		return;
+	for (char *at = text.v, *end; at && (pid = strtol(at, &end, 10)) > 0 && end != at; at = end)
+		if (cpu_groups_add(groups, (pid_t)pid))
+			return;
 }
 
-/* cpu.max of v2, cpu.cfs_quota_us and _period_us of v1, of the cgroup that pid is in; a limit
- * further up is not seen. */
-static double quota_of(pid_t pid)
+void target_usage_begin(const struct target *t, const struct child *child, struct target_usage *u)
 {
-	CLEANUP(strbuf_release) struct strbuf max = {0};
-	char group[3200], path[3264];
-	int64_t quota, period;
-	long long q, p;
-	bool v2;
-
-	if (cpu_group(pid, group, sizeof(group), &v2))
-		return -1;
-	snprintf(path, sizeof(path), v2 ? "%s/cpu.max" : "%s/cpu.cfs_quota_us", group);
-	if (v2) {
-		if (!file_read(path, 4096, &max) &&
-		    sscanf(strbuf_str(&max), "%lld %lld", &q, &p) == 2 && p > 0)
-			return (double)q / (double)p;
-		return -1;
-	}
-	if (file_read_i64(path, &quota) || quota <= 0)
-		return -1;
-	snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", group);
-	return !file_read_i64(path, &period) && period > 0 ? (double)quota / (double)period : -1;
-}
-
-static int64_t throttled_of(pid_t pid)
-{
-	CLEANUP(strbuf_release) struct strbuf text = {0};
-	char group[3200], path[3264];
-	const char *line;
-	long long n;
-	bool v2;
-
-	if (cpu_group(pid, group, sizeof(group), &v2))
-		return -1;
-	snprintf(path, sizeof(path), "%s/cpu.stat", group);
-	if (file_read(path, 1 << 16, &text))
-		return -1;
-	line = strstr(strbuf_str(&text), "nr_throttled ");
-	return line && sscanf(line, "nr_throttled %lld", &n) == 1 ? n : -1;
-}
-
-void target_usage_begin(const struct target *t, struct target_usage *u)
-{
-	*u = (struct target_usage){.n_throttled = t->pids.n ? throttled_of(t->pids.v[0]) : -1};
+	*u = (struct target_usage){0};
+	for (size_t i = 0; i < t->pids.n; i++)
+		if (cpu_groups_add(&u->groups, t->pids.v[i]))
+			break; /* those that there are */
+	for (size_t i = 0; i < t->tids.n; i++)
+		if (cpu_groups_add(&u->groups, t->tids.v[i]))
+			break;
+	if (child->pid && !t->cmd_times_only)
+		cpu_groups_add(&u->groups, child->pid);
+	if (t->cgroup)
+		add_members(t, &u->groups);
 	measure(t, u);
+}
+
+void target_usage_release(struct target_usage *u)
+{
+	cpu_groups_release(&u->groups);
 }
 
 static uint64_t rusage_ns(const struct rusage *r)
@@ -183,13 +144,8 @@ void target_usage_end(const struct target *t, const struct child *child,
 		ret->cpus = (double)(now.cpu_ns - u->cpu_ns) / wall_ns;
 	}
 	if (pid)
-		ret->quota = quota_of(pid);
-	/* A command may have gone into another group since. */
-	if (!child->pid && pid && u->n_throttled >= 0) {
-		int64_t n = throttled_of(pid);
-
-		ret->n_throttled = n >= u->n_throttled ? n - u->n_throttled : -1;
-	}
+		ret->quota = cpu_groups_quota(pid);
+	ret->n_throttled = cpu_groups_throttled(&u->groups);
 	ret->n_children = now.n_children;
 	if (now.children_ns > u->children_ns)
 		ret->children_cpus = (double)(now.children_ns - u->children_ns) / wall_ns;

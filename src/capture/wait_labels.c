@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "wait_labels.h"
 
+#include "remote_memory.h"
+
+#include <inspect/clock.h>
 #include <inspect/fd_names.h>
 #include <inspect/gpu.h>
 #include <inspect/lock_names.h>
+#include <inspect/procfs.h>
 #include <inspect/syscalls.h>
+#include <sys/stat.h>
 
-enum { TEXT_MAX = 160, KNOWN_MAX = 1 << 16 };
+enum { TEXT_MAX = 160, KNOWN_MAX = 1 << 16, WATCHED_MAX = 16 };
+
+/* What an epoll descriptor watches may change. */
+#define WATCHED_NS NSEC_PER_SEC
 
 /* What has been looked up: a key without stack, thread and waker. */
 struct known {
+	uint64_t until_ns; /* then it is looked up again; 0: it stays what it is */
 	uint64_t arg, inode;
 	uint32_t pid;
 	int32_t nr;
@@ -23,15 +32,20 @@ struct wait_labels {
 	struct lock_names *locks;
 	ARRAY(struct known) known;
 	struct hashmap known_map;
-	struct strbuf text, object;
+	struct remote_memory memory;
+	struct strbuf text, object, watched;
 	struct gpu_version gpu; /* of NVIDIA's driver */
 };
 
 int wait_labels_new(struct wait_labels **ret)
 {
 	struct wait_labels *l = calloc(1, sizeof(*l));
-	int err = l ? fd_names_new(&l->fds) : -ENOMEM;
+	int err = -ENOMEM;
 
+	if (l) {
+		remote_memory_init(&l->memory);
+		err = fd_names_new(&l->fds);
+	}
 	if (!err)
 		err = lock_names_new(&l->locks);
 	if (!err && gpu_version_read("", &l->gpu))
@@ -55,6 +69,8 @@ void wait_labels_free(struct wait_labels *l)
 	hashmap_release(&l->known_map);
 	strbuf_release(&l->text);
 	strbuf_release(&l->object);
+	strbuf_release(&l->watched);
+	remote_memory_release(&l->memory);
 	free(l);
 }
 
@@ -72,6 +88,9 @@ static uint8_t argument_of(const char *name)
 {
 	static const char *const addresses[] = {"futex", "futex_wait", "futex_waitv"};
 	static const char *const numbers[] = {"wait4"};
+	static const char *const epolls[] = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
+	static const char *const polls[] = {"poll", "ppoll"};
+	static const char *const selects[] = {"select", "pselect6"};
 	const struct syscall_info *info = syscall_info_find(name);
 
 	if (str_eq(name, "ioctl"))
@@ -80,6 +99,12 @@ static uint8_t argument_of(const char *name)
 		return OFFCPU_ARG_ADDRESS;
 	if (is_any(name, numbers, ARRAY_SIZE(numbers)))
 		return OFFCPU_ARG_NUMBER;
+	if (is_any(name, epolls, ARRAY_SIZE(epolls)))
+		return OFFCPU_ARG_EPOLL;
+	if (is_any(name, polls, ARRAY_SIZE(polls)))
+		return OFFCPU_ARG_POLL;
+	if (is_any(name, selects, ARRAY_SIZE(selects)))
+		return OFFCPU_ARG_SELECT;
 	return info && info->args[0] == ARG_FD ? OFFCPU_ARG_FD : OFFCPU_ARG_NONE;
 }
 
@@ -95,7 +120,96 @@ void wait_labels_arguments(uint8_t *ret)
 	}
 }
 
+static bool is_descriptor(uint8_t argument)
+{
+	return argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL ||
+	       argument == OFFCPU_ARG_EPOLL;
+}
+
 /* --- texts ------------------------------------------------------------------------------------ */
+
+struct mapping_search {
+	uint64_t user_va;
+	struct strbuf *out;
+};
+
+static int find_mapping(void *ctx, const struct proc_map *map)
+{
+	struct mapping_search *s = ctx;
+
+	if (s->user_va < map->start || s->user_va >= map->end)
+		return 0;
+	strbuf_puts(s->out, map->path);
+	return 1;
+}
+
+/* "TCP 10.0.0.1:80->…": the one peer that an epoll descriptor watches beside what has no name. */
+static int find_watched(struct wait_labels *l, pid_t pid, int fd, struct strbuf *out)
+{
+	CLEANUP(strbuf_release) struct strbuf text = {0}, name = {0};
+	char path[64];
+	size_t n = 0, n_named = 0;
+	int err = 0, target;
+
+	strbuf_clear(out);
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", (int)pid, fd);
+	if (file_read(path, 1 << 16, &text))
+		return 0;
+	for (const char *at = strbuf_str(&text); (at = strstr(at, "tfd:")) && !err; at++) {
+		if (++n > WATCHED_MAX || sscanf(at, "tfd: %d", &target) != 1)
+			break;
+		strbuf_clear(&name);
+		err = fd_names_text(l->fds, pid, target, &name);
+		err = err == -ENOMEM ? err : 0;
+		if (!str_starts(strbuf_str(&name), "TCP ") &&
+		    !str_starts(strbuf_str(&name), "UDP ") &&
+		    !str_starts(strbuf_str(&name), "unix:"))
+			continue;
+		n_named++;
+		strbuf_clear(out);
+		strbuf_puts(out, strbuf_str(&name));
+	}
+	if (n > WATCHED_MAX || n_named > 1)
+		strbuf_clear(out);
+	return err ? err : out->failed ? -ENOMEM : 0;
+}
+
+/* The descriptor's name; only its number where it was closed since, or is another file by now. */
+static int find_descriptor(struct wait_labels *l, const struct offcpu_key *key, pid_t pid, int fd)
+{
+	struct stat now;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	err = stat(path, &now) ? -errno : 0;
+	if (!err && key->inode && key->inode != now.st_ino)
+		err = -ESTALE;
+	if (!err)
+		err = fd_names_text(l->fds, pid, fd, &l->object);
+	if (err && err != -ENOMEM)
+		strbuf_printf(&l->object, "fd %d", fd);
+	return err == -ENOMEM ? err : 0;
+}
+
+/* What poll(2) waits for. */
+static int find_polled(struct wait_labels *l, const struct offcpu_key *key, pid_t pid)
+{
+	uint64_t arg = key->arg;
+	int fd = (int)arg;
+
+	if (arg & OFFCPU_POLL_SEVERAL) {
+		if ((uint32_t)arg)
+			strbuf_printf(&l->object, "%u fds", (uint32_t)arg);
+		return 0;
+	}
+	if (arg & OFFCPU_POLL_AT) {
+		remote_memory_begin(&l->memory, pid);
+		if (remote_memory_read(&l->memory, arg & ~OFFCPU_POLL_AT, &fd, sizeof(fd)))
+			return 0;
+	}
+	return find_descriptor(l, key, pid, fd);
+}
 
 /* What the call works on, into l->object; nothing where it can't be said. */
 static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint32_t pid,
@@ -104,12 +218,24 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	int err = 0;
 
 	strbuf_clear(&l->object);
-	if (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL)
-		err = fd_names_text(l->fds, (pid_t)pid, (int)key->arg, &l->object);
+	if (is_descriptor(argument))
+		err = find_descriptor(l, key, (pid_t)pid, (int)key->arg);
 	else if (argument == OFFCPU_ARG_ADDRESS)
 		err = lock_names_text(l->locks, (pid_t)pid, key->arg, &l->object);
 	else if (argument == OFFCPU_ARG_NUMBER && (int32_t)key->arg > 0)
 		strbuf_printf(&l->object, "%d", (int32_t)key->arg);
+	else if (argument == OFFCPU_ARG_POLL)
+		err = find_polled(l, key, (pid_t)pid);
+	else if (key->nr == OFFCPU_NO_SYSCALL && key->arg)
+		proc_maps_each((pid_t)pid, find_mapping,
+			       &(struct mapping_search){key->arg, &l->object});
+	if (argument == OFFCPU_ARG_EPOLL && !err) {
+		err = find_watched(l, (pid_t)pid, (int)key->arg, &l->watched);
+		if (l->watched.n) {
+			strbuf_clear(&l->object);
+			strbuf_add(&l->object, l->watched.v, l->watched.n);
+		}
+	}
 	if (err == -ENOMEM || l->object.failed)
 		return -ENOMEM;
 	/* The lock is the whole variable, mostly. */
@@ -117,9 +243,6 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 		l->object.v[l->object.n -= strlen("+0x0")] = '\0';
 	if (argument == OFFCPU_ARG_ADDRESS && lock_name_is_gil(strbuf_str(&l->object)))
 		strbuf_puts(&l->object, " (GIL)");
-	/* Closed, or the process has ended since. */
-	if (err && (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL))
-		strbuf_printf(&l->object, "fd %u", (unsigned)key->arg);
 	return l->object.failed ? -ENOMEM : 0;
 }
 
@@ -161,7 +284,7 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	err = find_object(l, key, pid, argument);
 	if (err)
 		return err;
-	if (argument == OFFCPU_ARG_FD || argument == OFFCPU_ARG_IOCTL)
+	if (is_descriptor(argument) || argument == OFFCPU_ARG_POLL)
 		f.fd = strbuf_str(&l->object);
 	if (argument == OFFCPU_ARG_IOCTL && str_starts(f.fd, "/dev/nvidia"))
 		put_gpu_call(l, key->arg >> 32);
@@ -218,6 +341,27 @@ static int label_of(struct wait_labels *l, struct waits *w, const struct offcpu_
 	}
 }
 
+static bool is_watched(const struct offcpu_key *key)
+{
+	char buffer[SYSCALL_NAME_BYTES];
+
+	return key->how == OFFCPU_BLOCKED && key->nr >= 0 &&
+	       argument_of(syscall_name(SYSCALL_NATIVE, (uint32_t)key->nr, buffer)) ==
+		       OFFCPU_ARG_EPOLL;
+}
+
+static int look_again(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
+		      uint32_t pid, struct known *k, uint32_t *ret_label)
+{
+	int err = label_of(l, w, key, pid, &k->label);
+
+	if (err)
+		return err;
+	k->until_ns = clock_now_ns() + WATCHED_NS;
+	*ret_label = k->label;
+	return 0;
+}
+
 int wait_labels_find(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
 		     uint32_t pid, uint32_t *ret_label)
 {
@@ -245,14 +389,18 @@ int wait_labels_find(struct wait_labels *l, struct waits *w, const struct offcpu
 		const struct known *have = &l->known.v[i];
 
 		k.label = have->label;
-		if (memcmp(have, &k, sizeof(k)) == 0) {
-			*ret_label = k.label;
-			return 0;
-		}
+		k.until_ns = have->until_ns;
+		if (memcmp(have, &k, sizeof(k)) != 0)
+			continue;
+		*ret_label = k.label;
+		return have->until_ns && clock_now_ns() > have->until_ns
+			       ? look_again(l, w, key, pid, &l->known.v[i], ret_label)
+			       : 0;
 	}
 	err = label_of(l, w, key, pid, &k.label);
 	if (err)
 		return err;
+	k.until_ns = is_watched(key) ? clock_now_ns() + WATCHED_NS : 0;
 	*ret_label = k.label;
 	if (l->known.n >= KNOWN_MAX)
 		return 0;

@@ -3,23 +3,17 @@
 
 #include "blocked_stacks.h"
 #include "wait_labels.h"
+#include "wait_records.h"
 #include "wait_wakers.h"
 
 #include <inspect/clock.h>
 #include <poll.h>
 #include <time.h>
 
-/* Where labels lie: above the kernel's code, where modules come last (arch/x86/include/asm/
- * pgtable_64_types.h), 16 bytes each. */
-#define LABEL_BASE_VA 0xffffffffe0000000ULL
-enum { LABEL_BYTES = 16, LABEL_TEXT_MAX = 255, REPAIRS_AT_ONCE = 64, REPAIRS_MAX = 100 };
+enum { REPAIRS_AT_ONCE = 64, REPAIRS_MAX = 100 };
 
-#define SAMPLE_FIELDS                                                                              \
-	(PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |            \
-	 PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD | PERF_SAMPLE_CALLCHAIN | PERF_SAMPLE_RAW)
-
-/* Head, two chains with their marks and labels, and what follows. */
-#define RECORD_WORDS (2 * STACK_CHAIN + 32)
+/* In struct sample_waits: the number of a loop's gap, not of a site. */
+#define SITE_OF_GAP 0x80000000U
 
 struct waiting {
 	struct source source;
@@ -27,13 +21,13 @@ struct waiting {
 	struct offcpu_probe *probe;
 	struct wait_labels *labels;
 	struct waits *waits;
-	uint64_t id;       /* of our event */
-	uint64_t since_ns; /* the last read: what comes now happened later */
+	uint64_t id, loops_id; /* of our events */
+	uint64_t since_ns;     /* the last read: what comes now happened later */
 	uint64_t *record;
 	struct blocked_stacks *blocked; /* NULL: no user stacks */
 	blocked_stack_list before;      /* of those that waited at the start */
 	ARRAY(pid_t) pids, tids;        /* the target; none: everyone */
-	bool everyone, with_wakers;
+	bool everyone, with_wakers, with_loops;
 	const char *point; /* the text of a point in code, borrowed; NULL: waits or calls */
 	struct wait_wakers wakers;
 	unsigned n_repairs;
@@ -49,154 +43,44 @@ static struct waiting *waiting_of(const struct source *s)
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-struct writer {
-	uint64_t *at;
-};
-
-static void put(struct writer *w, uint64_t word)
+static int emit_record(struct waiting *s, const struct perf_event_header *h)
 {
-	*w->at++ = word;
+	return s->emit(s->ctx, h, h->size);
 }
 
-static void put_pair(struct writer *w, uint32_t low, uint32_t high)
-{
-	uint32_t pair[2] = {low, high};
-
-	memcpy(w->at++, pair, sizeof(pair));
-}
-
-static uint64_t label_va(uint32_t label)
-{
-	return LABEL_BASE_VA + (uint64_t)label * LABEL_BYTES;
-}
-
-/* Marks begin a context anew, so that what follows them is no return address. */
-static void put_frames(struct writer *w, uint64_t mark, const __u64 *frames, size_t n)
-{
-	if (!n)
-		return;
-	put(w, mark);
-	memcpy(w->at, frames, n * sizeof(*frames));
-	w->at += n;
-}
-
-/* The other way round, outermost first. Readers take one off each address but the first behind a
- * mark, as off return addresses: here the last is none, and the first is. */
-static void put_reversed(struct writer *w, uint64_t mark, const __u64 *frames, size_t n)
-{
-	if (!n)
-		return;
-	put(w, mark);
-	for (size_t i = n; i > 0; i--) {
-		uint64_t ip = frames[i - 1];
-
-		put(w, n == 1 ? ip : i == n ? ip - 1 : i == 1 ? ip + 1 : ip);
-	}
-}
-
-/* Leaf first: who ended the wait, with its stack upside down where that is of the same process,
- * what was waited for, and the stack there. woken_by UINT32_MAX: not shown. */
-static void put_chain(struct writer *w, uint32_t label, uint32_t woken_by,
-		      const struct offcpu_wait *wait)
-{
-	const struct stack_record *s = wait->stack, *k = wait->waker_stack;
-	__u64 va = label_va(label), woken_va = label_va(woken_by);
-	uint64_t *n = w->at++;
-
-	if (woken_by != UINT32_MAX && k && k->pid == wait->row->pid) {
-		put_reversed(w, (uint64_t)PERF_CONTEXT_USER, k->chain + k->n_kernel, k->n_user);
-		put_reversed(w, (uint64_t)PERF_CONTEXT_KERNEL, k->chain, k->n_kernel);
-	}
-	if (woken_by != UINT32_MAX)
-		put_frames(w, (uint64_t)PERF_CONTEXT_KERNEL, &woken_va, 1);
-	put_frames(w, (uint64_t)PERF_CONTEXT_KERNEL, &va, 1);
-	if (s)
-		put_frames(w, (uint64_t)PERF_CONTEXT_KERNEL, s->chain, s->n_kernel);
-	if (s)
-		put_frames(w, (uint64_t)PERF_CONTEXT_USER, s->chain + s->n_kernel, s->n_user);
-	*n = (uint64_t)(w->at - n) - 1;
-}
-
-/* The payload of PERF_SAMPLE_RAW: its size, and what makes the next word aligned. */
-static void put_raw(struct writer *w, const struct sample_waits *v)
-{
-	uint32_t size_bytes = sizeof(*v) + sizeof(uint32_t);
-	uint8_t *at = (uint8_t *)w->at;
-
-	memcpy(at, &size_bytes, sizeof(size_bytes));
-	memcpy(at + sizeof(size_bytes), v, sizeof(*v));
-	memset(at + sizeof(size_bytes) + sizeof(*v), 0, sizeof(uint32_t));
-	w->at += (sizeof(size_bytes) + size_bytes) / sizeof(*w->at);
-}
-
-static int emit_sample(struct waiting *s, const struct offcpu_wait *wait, uint32_t label,
-		       uint32_t woken_by, uint64_t weight_ns, uint32_t site)
+/* Of what a row has added up. */
+static struct wait_sample sample_of(const struct waiting *s, const struct offcpu_wait *wait,
+				    uint32_t label, uint64_t weight_ns, uint32_t site)
 {
 	const struct offcpu_row *row = wait->row;
-	struct sample_waits v = {SAMPLE_WAITS_MAGIC, site, row->count, row->max_ns};
-	struct perf_event_header header = {.type = PERF_RECORD_SAMPLE,
-					   .misc = PERF_RECORD_MISC_KERNEL};
-	struct writer w = {s->record + 1};
+	struct wait_sample sample = {
+		.id = s->id,
+		.time_ns = MAX(row->last_ns, s->since_ns),
+		.weight_ns = weight_ns,
+		.pid = row->pid,
+		.tid = row->tid,
+		.label = label,
+		.stack = wait->stack,
+		.waits = {SAMPLE_WAITS_MAGIC, site, row->count, row->max_ns},
+	};
 
-	put(&w, s->id);
-	put(&w, label_va(label));
-	put_pair(&w, row->pid, row->tid);
-	put(&w, MAX(row->last_ns, s->since_ns));
-	put_pair(&w, 0, 0);
-	put(&w, weight_ns);
-	put_chain(&w, label, woken_by, wait);
-	put_raw(&w, &v);
-	if (wait->stack)
-		header.misc |= sample_misc_of_stop(wait->stack->stop, wait->stack->guessed);
-	header.size = (uint16_t)((uint8_t *)w.at - (uint8_t *)s->record);
-	memcpy(s->record, &header, sizeof(header));
-	return s->emit(s->ctx, (const void *)s->record, header.size);
+	return sample;
 }
 
-/* "[waiting: futex lock]", "[runnable]". */
-static void label_frame(const struct wait_label *l, char *ret, size_t size)
+static int emit_sample(struct waiting *s, const struct wait_sample *sample)
 {
-	bool waits = !l->is_call && !l->is_probe && l->reason != WAIT_RUNNING &&
-		     l->reason != WAIT_RUNNABLE && l->reason != WAIT_THROTTLED &&
-		     l->reason != WAIT_STOPPED;
-
-	snprintf(ret, size,
-		 l->is_call    ? "[syscall: %s]"
-		 : l->is_probe ? "[probe: %s]"
-		 : waits       ? "[waiting: %s]"
-			       : "[%s]",
-		 l->text);
+	return emit_record(s, wait_record_sample(sample, s->record));
 }
 
-/* A KSYMBOL record before the first sample that has the label. */
+/* Before the first sample that has the label. */
 static int tell_label(struct waiting *s, uint32_t label)
 {
-	struct {
-		struct perf_event_header header;
-		uint64_t addr;
-		uint32_t len;
-		uint16_t ksym_type, flags;
-		char rest[256 + 64];
-	} r = {.header = {.type = PERF_RECORD_KSYMBOL},
-	       .addr = label_va(label),
-	       .len = LABEL_BYTES,
-	       .ksym_type = PERF_RECORD_KSYMBOL_TYPE_OOL};
-	struct {
-		uint32_t pid, tid; /* the trailer: TID, TIME, CPU, IDENTIFIER */
-		uint64_t time_ns;
-		uint32_t cpu, reserved;
-		uint64_t identifier;
-	} trailer = {.time_ns = s->since_ns, .identifier = s->id};
-	size_t n;
+	struct wait_label *l = &s->waits->labels.v[label];
 
-	if (s->waits->labels.v[label].told)
+	if (l->told)
 		return 0;
-	s->waits->labels.v[label].told = true;
-	label_frame(&s->waits->labels.v[label], r.rest, LABEL_TEXT_MAX);
-	n = ALIGN_UP(strlen(r.rest) + 1, 8);
-	memcpy(r.rest + n, &trailer, sizeof(trailer));
-	r.header.size = (uint16_t)(offsetof(__typeof__(r), rest) + n + sizeof(trailer));
-	return s->emit(s->ctx, &r.header, r.header.size);
+	l->told = true;
+	return emit_record(s, wait_record_label(l, label, s->since_ns, s->id, s->record));
 }
 
 static int pass_record(void *ctx, const struct perf_event_header *h, size_t size_bytes)
@@ -225,9 +109,23 @@ static struct offcpu_wait with_stack(const struct waiting *s, const struct offcp
 	return w;
 }
 
-/* With --wakers: the label of who ended the waits of a row, as far as anybody did. */
-static int find_waker(struct waiting *s, const struct offcpu_wait *wait, uint32_t *ret_label)
+static int add_link(struct waiting *s, uint32_t waker, const struct stack_record *stack,
+		    struct wait_sample *sample)
 {
+	struct wait_link *l = &sample->links[sample->n_links];
+	int err = wait_wakers_label(&s->wakers, s->waits, waker, stack, &l->label);
+
+	l->stack = stack;
+	if (!err)
+		err = tell_label(s, l->label);
+	sample->n_links += !err;
+	return err;
+}
+
+/* With --wakers: who ended the waits of a row, as far as anybody did, and who woke whom before. */
+static int add_links(struct waiting *s, const struct offcpu_wait *wait, struct wait_sample *sample)
+{
+	const struct offcpu_chain *chain = wait->chain;
 	int err;
 
 	if (!s->with_wakers)
@@ -235,8 +133,12 @@ static int find_waker(struct waiting *s, const struct offcpu_wait *wait, uint32_
 	err = wait_wakers_note(&s->wakers, wait->key->thread, (pid_t)wait->row->tid);
 	if (err || wait->key->waker == OFFCPU_WAKER_NONE)
 		return err;
-	err = wait_wakers_label(&s->wakers, s->waits, wait, ret_label);
-	return err ? err : tell_label(s, *ret_label);
+	if (!chain)
+		return add_link(s, wait->key->waker, NULL, sample);
+	for (uint32_t i = 0; i < chain->n && !err; i++)
+		err = add_link(s, chain->links[i].waker,
+			       offcpu_stack(s->probe, chain->links[i].stack), sample);
+	return err;
 }
 
 static int find_label(struct waiting *s, const struct offcpu_wait *wait, uint32_t *ret)
@@ -256,7 +158,8 @@ static int pass_wait(void *ctx, const struct offcpu_wait *raw)
 	struct waiting *s = ctx;
 	struct offcpu_key key;
 	const struct offcpu_wait found = with_stack(s, raw, &key), *wait = &found;
-	uint32_t label, queued, site, woken_by = UINT32_MAX;
+	struct wait_sample sample;
+	uint32_t label, queued, site;
 	int err;
 
 	err = find_label(s, wait, &label);
@@ -264,25 +167,31 @@ static int pass_wait(void *ctx, const struct offcpu_wait *raw)
 		err = waits_label(s->waits, "runnable", WAIT_RUNNABLE, &queued);
 	if (!err)
 		err = waits_add(s->waits, wait->key, wait->row, label, &site);
-	if (!err)
-		err = find_waker(s, wait, &woken_by);
+	if (err)
+		return err;
+	sample = sample_of(s, wait, label, wait->row->wait_ns, site);
+	err = add_links(s, wait, &sample);
 	if (!err && wait->row->wait_ns)
 		err = tell_label(s, label);
 	if (!err && wait->row->wait_ns)
-		err = emit_sample(s, wait, label, woken_by, wait->row->wait_ns, site);
+		err = emit_sample(s, &sample);
 	if (err || !wait->row->queue_ns)
 		return err;
+	sample = sample_of(s, wait, queued, wait->row->queue_ns,
+			   wait->row->wait_ns ? UINT32_MAX : site);
 	err = tell_label(s, queued);
-	return err ? err
-		   : emit_sample(s, wait, queued, UINT32_MAX, wait->row->queue_ns,
-				 wait->row->wait_ns ? UINT32_MAX : site);
+	return err ? err : emit_sample(s, &sample);
 }
 
 void waiting_found(void *ctx, uint32_t site, uint32_t stack)
 {
 	struct waits *w = ctx;
 
-	if (site < w->sites.n)
+	uint32_t loop = (site & ~SITE_OF_GAP) / OFFCPU_LOOP_GAPS;
+
+	if (site & SITE_OF_GAP && loop < w->loops.n)
+		w->loops.v[loop].longest[site % OFFCPU_LOOP_GAPS].stack = stack;
+	else if (site < w->sites.n)
 		w->sites.v[site].stack = stack;
 }
 
@@ -396,6 +305,52 @@ static const struct source_ops waiting_ops = {
 	.free = waiting_free,
 };
 
+static int take_loops(struct waiting *s)
+{
+	CLEANUP(freep) struct offcpu_loop *loop = malloc(sizeof(*loop));
+	uint32_t serial = 0;
+	int err = loop ? 0 : -ENOMEM;
+
+	while (!err && !(err = offcpu_loop_next(s->probe, &serial, loop)))
+		err = waits_add_loop(s->waits, serial, loop);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* The longest gaps of loops as samples of an event of their own, with their stacks. */
+static int emit_gaps(struct waiting *s)
+{
+	uint32_t label;
+	int err;
+
+	if (!s->waits->loops.n)
+		return 0;
+	err = waits_label(s->waits, "loop busy", WAIT_RUNNING, &label);
+	if (!err)
+		err = tell_label(s, label);
+	for (size_t i = 0; i < s->waits->loops.n && !err; i++) {
+		const struct wait_loop *l = &s->waits->loops.v[i];
+
+		for (size_t j = 0; j < l->n_longest && !err; j++) {
+			const struct wait_gap *g = &l->longest[j];
+			const struct wait_sample sample = {
+				.id = s->loops_id,
+				.time_ns = s->since_ns,
+				.weight_ns = g->gap_ns,
+				.pid = l->pid,
+				.tid = l->tid,
+				.label = label,
+				.stack = offcpu_stack(s->probe, g->stack_id),
+				.waits = {SAMPLE_WAITS_MAGIC,
+					  SITE_OF_GAP | (uint32_t)(i * OFFCPU_LOOP_GAPS + j), 1,
+					  g->gap_ns},
+			};
+
+			err = emit_sample(s, &sample);
+		}
+	}
+	return err;
+}
+
 /* Waits that found no place in the program's rows are what is lost; what else is missing has a note
  * of its own (struct offcpu_lost). */
 int waiting_finish(struct source *source, record_fn *emit, void *ctx)
@@ -419,7 +374,13 @@ int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 	int err;
 
 	threads = offcpu_threads(s->probe, &n);
-	err = waits_finish(s->waits, threads, n);
+	err = s->with_loops ? take_loops(s) : 0;
+	if (!err)
+		err = waits_finish(s->waits, threads, n);
+	s->emit = emit;
+	s->ctx = ctx;
+	if (!err)
+		err = emit_gaps(s);
 	offcpu_losses(s->probe, &s->waits->lost);
 	record.lost = s->waits->lost.rows_full;
 	return err || !record.lost ? err : emit(ctx, &record.header, sizeof(record));
@@ -437,9 +398,12 @@ int waiting_notes(const struct source *source, note_list *notes)
 		{l->stacks_unsent, "stacks did not fit into the ring: their waits have none, or "
 				   "got it with the next one (-m makes rings larger)"},
 		{l->stacks_full, "waits have no stack: there are too many different ones"},
+		{l->chains_lost, "waits do not say who woke whom: too many different ones, or the "
+				 "ring was full"},
 		{l->totals_full, "threads that ended are missing from the summary: too many at "
 				 "once"},
 		{l->threads_full, "threads were not watched: no memory for them"},
+		{l->loops_full, "gaps of event loops are in no row: too many threads have a loop"},
 		{l->side_records, "records about processes and their mappings were lost: some "
 				  "names may be missing"},
 	};
@@ -463,15 +427,15 @@ static int add_id(void *ctx, uint64_t id)
 	return event_table_add_id(ctx, 0, id);
 }
 
-/* The event as a file states it: bpf-output, whose samples' weight is ns. */
-static int add_event(struct waiting *s, const struct waiting_config *c)
+/* The events as a file states them: bpf-output, whose samples' weight is ns. */
+static int add_events(struct waiting *s, const struct waiting_config *c)
 {
 	struct perf_event_attr a = {
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_BPF_OUTPUT,
 		.size = sizeof(a),
 		.sample_period = 1,
-		.sample_type = SAMPLE_FIELDS,
+		.sample_type = WAIT_RECORD_FIELDS,
 		.sample_max_stack = (uint16_t)c->max_stack,
 		.read_format = PERF_FORMAT_ID,
 		.sample_id_all = 1,
@@ -493,8 +457,13 @@ static int add_event(struct waiting *s, const struct waiting_config *c)
 
 	/* The kernel counts ids up from 1. */
 	s->id = 1ULL << 62;
+	s->loops_id = s->id + 1;
 	if (!err)
 		err = event_table_add_id(&s->events, 0, s->id);
+	if (!err && c->loops)
+		err = event_table_add(&s->events, &a, LOOPS_EVENT);
+	if (!err && c->loops)
+		err = event_table_add_id(&s->events, 1, s->loops_id);
 	return err ? err : offcpu_ids(s->probe, add_id, &s->events);
 }
 
@@ -529,7 +498,8 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		.min_wait_ns = c->min_wait_ns,
 		.max_wait_ns = c->max_wait_ns,
 		.tick_hz = c->tick_hz,
-		.waker_stacks = c->waker_stacks && c->with_stacks,
+		.chains = c->chains && c->with_stacks,
+		.loops = c->loops,
 	};
 	int err;
 
@@ -539,10 +509,13 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		target.rows = NULL;
 	s->source = (struct source){&waiting_ops, &s->events};
 	s->waits = waits;
-	s->with_wakers = c->waker_stacks;
+	s->with_wakers = c->chains;
+	s->with_loops = c->loops;
 	s->point = c->probe ? c->probe->begin->text : NULL;
-	s->record = malloc(RECORD_WORDS * sizeof(*s->record));
+	s->record = malloc(WAIT_RECORD_WORDS * sizeof(*s->record));
 	err = s->record ? wait_labels_new(&s->labels) : -ENOMEM;
+	if (!err)
+		err = wait_wakers_init(&s->wakers);
 	if (!err)
 		err = keep_target(s, c->target);
 	if (err)
@@ -552,7 +525,7 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		err = offcpu_new(&config, h, notes, &s->probe, d);
 	if (!err && target.rows)
 		err = blocked_stacks_new(h, c->no_cache, &s->blocked, d);
-	if (!err && (err = add_event(s, c)))
+	if (!err && (err = add_events(s, c)))
 		diag_errno(d, err, "preparing to watch threads");
 	if (err) {
 		waiting_free(&s->source);

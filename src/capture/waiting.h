@@ -16,7 +16,8 @@ struct waiting_config {
 	bool with_stacks, user_only, kernel_only, kthreads;
 	unsigned max_stack, ring_pages;
 	uint64_t min_wait_ns, max_wait_ns;
-	bool waker_stacks;
+	bool chains; /* who woke whom, above what is waited for */
+	bool loops;
 	bool calls; /* the event is "syscalls", the leaf frame the call */
 	const struct syscall_set *only;
 	const struct probe_counts_config *probe; /* the event is "probe", the leaf frame its text */

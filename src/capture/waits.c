@@ -13,6 +13,7 @@ void waits_release(struct waits *w)
 	array_release(&w->sites);
 	array_release(&w->parts);
 	array_release(&w->threads);
+	array_release(&w->loops);
 	hashmap_release(&w->label_map);
 	hashmap_release(&w->site_map);
 	hashmap_release(&w->part_map);
@@ -131,6 +132,56 @@ int waits_add(struct waits *w, const struct offcpu_key *key, const struct offcpu
 	return add_part(w, &part);
 }
 
+/* --- event loops ------------------------------------------------------------------------------ */
+
+static int by_length(const void *a, const void *b)
+{
+	const struct wait_gap *x = a, *y = b;
+
+	if (x->gap_ns != y->gap_ns)
+		return x->gap_ns < y->gap_ns ? 1 : -1;
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static int by_longest_gap(const void *a, const void *b)
+{
+	const struct wait_loop *x = a, *y = b;
+
+	if (x->gaps.max != y->gaps.max)
+		return x->gaps.max < y->gaps.max ? 1 : -1;
+	return (x->serial > y->serial) - (x->serial < y->serial);
+}
+
+int waits_add_loop(struct waits *w, uint32_t serial, const struct offcpu_loop *loop)
+{
+	struct wait_loop l = {.serial = serial,
+			      .pid = loop->pid,
+			      .tid = loop->tid,
+			      .waits = loop->waits,
+			      .polls = loop->polls,
+			      .gaps = {.n = loop->n, .sum = loop->sum, .max = loop->max}};
+	char buffer[SYSCALL_NAME_BYTES];
+
+	snprintf(l.call, sizeof(l.call), "%s",
+		 syscall_name(SYSCALL_NATIVE, (uint32_t)loop->nr, buffer));
+	memcpy(l.gaps.slots, loop->slots, sizeof(l.gaps.slots));
+	for (size_t i = 0; i < OFFCPU_LOOP_GAPS; i++) {
+		const struct offcpu_gap *g = &loop->longest[i];
+
+		if (g->gap_ns)
+			l.longest[l.n_longest++] = (struct wait_gap){.begin_ns = g->begin_ns,
+								     .gap_ns = g->gap_ns,
+								     .ran_ns = g->ran_ns,
+								     .stack_id = g->stack,
+								     .stack = UINT32_MAX,
+								     .waited = g->waited,
+								     .open = g->is_open};
+	}
+	if (l.n_longest)
+		qsort(l.longest, l.n_longest, sizeof(*l.longest), by_length);
+	return array_push(&w->loops, l);
+}
+
 /* --- at the end ------------------------------------------------------------------------------- */
 
 static int by_serial(const void *a, const void *b)
@@ -173,6 +224,8 @@ int waits_finish(struct waits *w, const struct offcpu_ended *threads, size_t n)
 		return err;
 	if (w->threads.n)
 		qsort(w->threads.v, w->threads.n, sizeof(*w->threads.v), by_serial);
+	if (w->loops.n)
+		qsort(w->loops.v, w->loops.n, sizeof(*w->loops.v), by_longest_gap);
 	/* Their order no longer matters to the map of parts: all have come. */
 	if (w->parts.n)
 		qsort(w->parts.v, w->parts.n, sizeof(*w->parts.v), by_site_and_thread);

@@ -14,6 +14,9 @@
 
 enum { BINDINGS_MAX = 16, STACKS_SHOWN = 3 };
 
+/* Not said: all in data, some for people. */
+#define STACKS_BY_OUTPUT UINT64_MAX
+
 struct offcpu_values {
 	struct measure_options measure;
 	struct common_options common;
@@ -40,8 +43,12 @@ static const struct option own_options[] = {
 	 .help = "leave longer waits out"},
 	{.name = "wakers",
 	 .type = OPTION_FLAG,
-	 .offset = OWN(waits.waker_stacks),
-	 .help = "above each wait, in pictures and files: who ended it, and where"},
+	 .offset = OWN(waits.chains),
+	 .help = "above each wait, in pictures and files: who woke whom, and where"},
+	{.name = "loop",
+	 .type = OPTION_FLAG,
+	 .offset = OWN(waits.loops),
+	 .help = "of event loops: how long from one wait for events until the next, and where"},
 	{.name = "kthreads",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(waits.kthreads),
@@ -80,7 +87,7 @@ static const struct option own_options[] = {
 	 .arg = "N",
 	 .type = OPTION_U64,
 	 .offset = OWN(top_stacks),
-	 .help = "of how many waits to show the stack (default 3)"},
+	 .help = "of how many waits to show the stack (default 3; 0: none)"},
 	{.name = "all", .type = OPTION_FLAG, .offset = OWN(all), .help = "every row"},
 	{0},
 };
@@ -163,8 +170,9 @@ static int print(const struct offcpu_values *v, const struct recording *rec, str
 	struct offcpu_view view = {.recording = rec,
 				   .waits = rec->waits,
 				   .groups = &groups,
-				   .stacks = v->top_stacks ? v->top_stacks : STACKS_SHOWN,
+				   .stacks = v->top_stacks,
 				   .all = v->all,
+				   .with_loops = v->waits.loops,
 				   .as_text = as_text};
 	int fd = to_stderr ? STDERR_FILENO : STDOUT_FILENO;
 	struct table_options o = {.width = term_width(fd),
@@ -173,8 +181,8 @@ static int print(const struct offcpu_values *v, const struct recording *rec, str
 	FILE *out = to_stderr ? stderr : stdout;
 	int err;
 
-	if (wants_data(v))
-		view.stacks = v->top_stacks ? v->top_stacks : UINT64_MAX;
+	if (v->top_stacks == STACKS_BY_OUTPUT && as_text)
+		view.stacks = STACKS_SHOWN;
 	result_init(&r, "inspect.offcpu/1");
 	put_headline(&r, v, &view, out);
 	quality_facts(&r, rec->profile);
@@ -233,7 +241,7 @@ static int watch(struct offcpu_values *v, const struct operands *operands, int a
 
 static int run(int argc, char **argv, struct diag *d, bool *json)
 {
-	struct offcpu_values v = {0};
+	struct offcpu_values v = {.top_stacks = STACKS_BY_OUTPUT};
 	struct option_binding bindings[BINDINGS_MAX];
 	struct operands operands;
 	int exit_code = 0;

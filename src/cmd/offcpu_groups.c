@@ -89,22 +89,17 @@ static void add_site(struct wait_site *sum, const struct wait_site *s)
 }
 
 /* Where a thread is when it loses its CPU says nothing of the wait: one row for all such places. */
-static void add_runnable(struct wait_group *g, const struct wait_site *s)
+static void add_without_place(struct wait_group *g, const struct wait_site *s)
 {
 	struct wait_site *sum = &g->sum;
 
 	if (!sum->count) {
-		*sum = (struct wait_site){.stack = UINT32_MAX, .reason = WAIT_RUNNABLE};
+		*sum = (struct wait_site){.stack = UINT32_MAX, .reason = s->reason};
 		g->n_labels = 1;
 		g->first = UINT32_MAX;
 	}
 	sum->label = s->label;
-	sum->queue_ns += s->queue_ns;
-	sum->count += s->count;
-	sum->max_ns = MAX(sum->max_ns, s->max_ns);
-	sum->n_threads = MAX(sum->n_threads, s->n_threads);
-	for (size_t b = 0; b < OFFCPU_BUCKETS; b++)
-		sum->buckets[b] += s->buckets[b];
+	add_site(sum, s);
 }
 
 static void begin_group(struct wait_group *g, const struct wait_site *s, uint32_t index)
@@ -161,7 +156,7 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 		     struct wait_groups *ret)
 {
 	CLEANUP(freep) struct place *places = calloc(w->sites.n + 1, sizeof(*places));
-	struct wait_group runnable = {0};
+	struct wait_group runnable = {0}, throttled = {0};
 	size_t n = 0, end;
 
 	*ret = (struct wait_groups){.v = calloc(w->sites.n + 1, sizeof(*ret->v)),
@@ -173,7 +168,9 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 		const struct wait_site *s = &w->sites.v[i];
 
 		if (w->labels.v[s->label].reason == WAIT_RUNNABLE)
-			add_runnable(&runnable, s);
+			add_without_place(&runnable, s);
+		else if (w->labels.v[s->label].reason == WAIT_THROTTLED)
+			add_without_place(&throttled, s);
 		else
 			places[n++] = place_of(w, p, s);
 	}
@@ -187,6 +184,8 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 	}
 	if (runnable.sum.count)
 		ret->v[ret->n++] = runnable;
+	if (throttled.sum.count)
+		ret->v[ret->n++] = throttled;
 	if (ret->n)
 		qsort(ret->v, ret->n, sizeof(*ret->v), by_time);
 	return 0;

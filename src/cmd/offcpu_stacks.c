@@ -29,23 +29,21 @@ static size_t own_frames(const struct profile *p, const struct symbol_path *path
 	return path->at.n;
 }
 
-int offcpu_put_stack(struct result *r, const struct offcpu_view *v, const struct wait_site *s,
-		     size_t number, struct symbol_path *path)
+int offcpu_put_stack(struct result *r, const struct offcpu_view *v, uint32_t stack, size_t number,
+		     const char *title, struct symbol_path *path)
 {
 	const struct profile *p = v->recording->profile;
-	const struct profile_row row = {.stack = s->stack};
+	const struct profile_row row = {.stack = stack};
 	size_t section, n;
 	int err;
 
-	if (s->stack == UINT32_MAX)
+	if (stack == UINT32_MAX)
 		return 0;
 	err = profile_row_path(p, &row, path);
 	if (err)
 		return err;
-	section =
-		result_section(r, "stacks",
-			       result_text(r, "#%zu %s", number, v->waits->labels.v[s->label].text),
-			       frame_columns, ARRAY_SIZE(frame_columns));
+	section = result_section(r, "stacks", result_text(r, "#%zu %s", number, title),
+				 frame_columns, ARRAY_SIZE(frame_columns));
 	n = own_frames(p, path);
 	for (size_t i = n; i > 0; i--) {
 		const struct symbol_at *at = &path->at.v[i - 1];
@@ -76,8 +74,11 @@ int offcpu_add_stacks(struct result *r, const struct offcpu_view *v)
 	int err = 0;
 
 	for (size_t i = 0; i < v->groups->n && shown < v->stacks && !err; i++) {
-		shown += v->groups->v[i].sum.stack != UINT32_MAX;
-		err = offcpu_put_stack(r, v, &v->groups->v[i].sum, i + 1, &path);
+		const struct wait_site *s = &v->groups->v[i].sum;
+
+		shown += s->stack != UINT32_MAX;
+		err = offcpu_put_stack(r, v, s->stack, i + 1, v->waits->labels.v[s->label].text,
+				       &path);
 	}
 	array_release(&path.at);
 	return err;
@@ -125,6 +126,8 @@ int offcpu_print_stacks(struct result *r, const struct offcpu_view *v,
 		shown++;
 		err = print_stack(&p, r, v, &v->groups->v[i], i + 1, &path);
 	}
+	if (!err && v->with_loops)
+		err = offcpu_print_gap_stacks(&p, r, v);
 	array_release(&path.at);
 	strbuf_release(&p.line);
 	return err;

@@ -114,7 +114,8 @@ static size_t thread_columns(struct result *r, const enum wait_reason *rank, siz
 		for (char *c = key; *c; c++)
 			*c = *c == ' ' ? '_' : *c;
 		ret[at] = (struct column){result_text(r, "%s", key), name, CELL_PERCENT,
-					  i < REASONS_SHOWN ? 0 : COLUMN_DATA_ONLY};
+					  i < REASONS_SHOWN ? i ? COLUMN_SPARE : 0
+							    : COLUMN_DATA_ONLY};
 	}
 	memcpy(ret + at, last, sizeof(last));
 	return at + ARRAY_SIZE(last);
@@ -182,6 +183,8 @@ int offcpu_tables(struct result *r, const struct offcpu_view *v)
 {
 	int err = add_threads(r, v);
 
+	if (!err && v->with_loops)
+		err = offcpu_add_loops(r, v);
 	return err ? err : offcpu_add_waits(r, v, sum_all(v->waits).wall_ns);
 }
 
@@ -205,7 +208,7 @@ void offcpu_headline(struct strbuf *b, const struct offcpu_view *v)
 		      offcpu_percent(s.by_reason[WAIT_RUNNABLE], s.wall_ns));
 	if (throttled)
 		strbuf_printf(b, " · %.0f %% throttled", offcpu_percent(throttled, s.wall_ns));
-	if (throttled && l->n_throttled >= 0)
+	if (throttled && l->n_throttled > 0)
 		strbuf_printf(b, " (%lld times)", (long long)l->n_throttled);
 	strbuf_printf(b, " · lost %llu", (unsigned long long)v->recording->profile->losses.lost);
 }

@@ -17,6 +17,7 @@ struct offcpu_view {
 	uint64_t stacks; /* of how many waits */
 	bool all;        /* rows */
 	bool as_text;    /* stacks are printed apart */
+	bool with_loops;
 };
 
 /* "target 0.31 of 2 CPUs · 62 % waiting · …" */
@@ -27,10 +28,16 @@ int offcpu_tables(struct result *r, const struct offcpu_view *v); /* 0 or -ENOME
 int offcpu_add_waits(struct result *r, const struct offcpu_view *v, uint64_t wall_ns);
 int offcpu_add_stacks(struct result *r, const struct offcpu_view *v);
 
-/* A section "stacks": what was waited for at a site, the number-th of a table, and its callers,
- * leaf first; nothing where the stack is not known. path is room for it. 0 or -ENOMEM. */
-int offcpu_put_stack(struct result *r, const struct offcpu_view *v, const struct wait_site *s,
-		     size_t number, struct symbol_path *path);
+/* A section "stacks": a stack of the profile, leaf first, with the number that a table says;
+ * nothing where it is not known. path is room for it. 0 or -ENOMEM. */
+int offcpu_put_stack(struct result *r, const struct offcpu_view *v, uint32_t stack, size_t number,
+		     const char *title, struct symbol_path *path);
+
+/* --loop: tables, and the stacks of the longest gaps. 0 or -ENOMEM. */
+int offcpu_add_loops(struct result *r, const struct offcpu_view *v);
+int offcpu_add_gap_stacks(struct result *r, const struct offcpu_view *v);
+struct frame_page;
+int offcpu_print_gap_stacks(struct frame_page *p, struct result *r, const struct offcpu_view *v);
 
 /* Behind the tables, for people; r gives memory for names. 0 or -ENOMEM. */
 int offcpu_print_stacks(struct result *r, const struct offcpu_view *v,

@@ -79,7 +79,7 @@ const char *offcpu_top_waker(struct result *r, const struct waits *w, const stru
 	struct waker_sums sums = {.n = 0};
 	size_t best = 0;
 
-	if (w->labels.v[g->sum.label].reason == WAIT_RUNNABLE)
+	if (g->first == UINT32_MAX)
 		return "";
 	for (uint32_t i = g->first; i != UINT32_MAX; i = g->next[i])
 		add_wakers(&sums, w, i);
@@ -143,12 +143,13 @@ static void put_wait(struct result *r, size_t section, const struct waits *w,
 {
 	const struct wait_site *s = &g->sum;
 	const struct wait_label *l = &w->labels.v[s->label];
-	bool is_merged = l->reason == WAIT_RUNNABLE;
+	bool runnable = l->reason == WAIT_RUNNABLE;
+	bool is_merged = runnable || l->reason == WAIT_THROTTLED;
 	const struct cell cells[] = {
 		cell_u64(CELL_COUNT, number),
 		cell_double(CELL_PERCENT, offcpu_percent(wait_group_ns(g), wall_ns)),
-		cell_u64(CELL_NS, is_merged ? s->queue_ns : s->wait_ns),
-		cell_u64(CELL_NS, is_merged ? 0 : s->queue_ns),
+		cell_u64(CELL_NS, runnable ? s->queue_ns : s->wait_ns),
+		cell_u64(CELL_NS, runnable ? 0 : s->queue_ns),
 		cell_u64(CELL_COUNT, s->count),
 		cell_u64(CELL_NS, wait_site_percentile(s, 50)),
 		cell_u64(CELL_NS, wait_site_percentile(s, 99)),
@@ -173,6 +174,7 @@ static void put_wait(struct result *r, size_t section, const struct waits *w,
 int offcpu_add_waits(struct result *r, const struct offcpu_view *v, uint64_t wall_ns)
 {
 	size_t section = result_section(r, "waits", "", wait_columns, ARRAY_SIZE(wait_columns));
+	int err;
 
 	for (size_t i = 0; i < v->groups->n; i++)
 		put_wait(r, section, v->waits, &v->groups->v[i], i + 1, wall_ns);
@@ -180,5 +182,8 @@ int offcpu_add_waits(struct result *r, const struct offcpu_view *v, uint64_t wal
 		r->sections.v[section].limit = WAITS_SHOWN;
 		r->sections.v[section].more = "--all";
 	}
-	return v->as_text ? 0 : offcpu_add_stacks(r, v);
+	if (v->as_text)
+		return 0;
+	err = offcpu_add_stacks(r, v);
+	return err || !v->with_loops ? err : offcpu_add_gap_stacks(r, v);
 }

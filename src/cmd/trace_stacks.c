@@ -230,7 +230,8 @@ static int add_rows(struct result *r, const struct trace_values *v, const struct
 		put_row(r, section, view, order[i].site, i + 1, threads_ns, &path);
 	}
 	for (size_t i = 0; i < w->sites.n && i < view->offcpu.stacks && !err; i++)
-		err = offcpu_put_stack(r, &view->offcpu, order[i].site, i + 1, &path);
+		err = offcpu_put_stack(r, &view->offcpu, order[i].site->stack, i + 1,
+				       w->labels.v[order[i].site->label].text, &path);
 	array_release(&path.at);
 	return r->failed ? -ENOMEM : err;
 }

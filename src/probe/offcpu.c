@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include <inspect/clock.h>
 #include <inspect/explain.h>
 #include <sys/syscall.h>
 
@@ -28,7 +29,9 @@ struct offcpu_probe {
 	/* Stacks that came, by id. */
 	ARRAY(struct stack_record *) stacks;
 	struct hashmap by_id;
-	size_t n_seen; /* of them, by offcpu_incomplete */
+	ARRAY(struct offcpu_chain) chains;
+	struct hashmap chains_by_id;
+	size_t n_seen; /* of the stacks, by offcpu_incomplete */
 	ARRAY(struct offcpu_ended) threads;
 	/* Room for a batch. */
 	struct offcpu_key *keys;
@@ -39,7 +42,7 @@ struct offcpu_probe {
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
-static const struct stack_record *find_stack(const struct offcpu_probe *o, uint64_t id)
+const struct stack_record *offcpu_stack(const struct offcpu_probe *o, uint64_t id)
 {
 	uint32_t at, i;
 
@@ -49,8 +52,30 @@ static const struct stack_record *find_stack(const struct offcpu_probe *o, uint6
 	return NULL;
 }
 
-/* Bytes that are no stack are left out. */
-static int keep_stack(void *ctx, const struct probe_message *m)
+static const struct offcpu_chain *find_chain(const struct offcpu_probe *o, uint64_t id)
+{
+	uint32_t at, i;
+
+	hashmap_each_candidate(&o->chains_by_id, id, at, i)
+		if (o->chains.v[i].id == id)
+			return &o->chains.v[i];
+	return NULL;
+}
+
+static int keep_chain(struct offcpu_probe *o, const struct probe_message *m)
+{
+	struct offcpu_chain chain;
+	int err;
+
+	memcpy(&chain, m->raw, sizeof(chain));
+	if (chain.n > OFFCPU_LINKS || find_chain(o, chain.id))
+		return 0;
+	err = array_push(&o->chains, chain);
+	return err ? err : hashmap_insert(&o->chains_by_id, chain.id, (uint32_t)o->chains.n - 1);
+}
+
+/* Bytes that are neither a stack nor a chain are left out. */
+static int keep_message(void *ctx, const struct probe_message *m)
 {
 	struct offcpu_probe *o = ctx;
 	struct stack_record head, *kept;
@@ -60,9 +85,11 @@ static int keep_stack(void *ctx, const struct probe_message *m)
 	if (m->raw_bytes < STACK_HEAD_BYTES)
 		return 0;
 	memcpy(&head, m->raw, STACK_HEAD_BYTES);
+	if (head.mark == OFFCPU_CHAIN_MARK && m->raw_bytes >= sizeof(struct offcpu_chain))
+		return keep_chain(o, m);
 	size_bytes = STACK_HEAD_BYTES + 8 * ((size_t)head.n_kernel + head.n_user);
 	if (head.mark != STACK_MARK || size_bytes > m->raw_bytes || head.stop >= UNWIND_STOPS ||
-	    head.n_kernel > STACK_KERNEL_FRAMES || find_stack(o, head.id))
+	    head.n_kernel > STACK_KERNEL_FRAMES || offcpu_stack(o, head.id))
 		return 0;
 	kept = malloc(size_bytes);
 	if (!kept)
@@ -170,8 +197,8 @@ static int read_rows(struct offcpu_probe *o, offcpu_wait_fn *wait, void *ctx)
 		first = false;
 		for (uint32_t i = 0; i < n && more >= 0 && !err; i++) {
 			struct offcpu_wait w = {&o->keys[i], &o->rows[i],
-						find_stack(o, o->keys[i].stack),
-						find_stack(o, o->keys[i].waker_stack)};
+						offcpu_stack(o, o->keys[i].stack),
+						find_chain(o, o->keys[i].chain)};
 
 			err = wait(ctx, &w);
 		}
@@ -205,7 +232,7 @@ int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, v
 {
 	/* Before the rings: whoever has ended by now has written his last. */
 	bool alive = probe_core_alive(&o->core);
-	int err = probe_rings_read(&o->rings, &o->core, keep_stack, o, emit, ctx);
+	int err = probe_rings_read(&o->rings, &o->core, keep_message, o, emit, ctx);
 
 	if (!err)
 		err = read_rows(o, wait, ctx);
@@ -279,6 +306,19 @@ int offcpu_stop(struct offcpu_probe *o, struct diag *d)
 	return err ? diag_errno(d, err, "reading what threads wait for") : 0;
 }
 
+int offcpu_loop_next(const struct offcpu_probe *o, uint32_t *serial, struct offcpu_loop *ret)
+{
+	int fd = bpf_map__fd(o->skeleton->maps.loops);
+	uint32_t next;
+
+	/* Serials count up from 1. */
+	if (bpf_map_get_next_key(fd, *serial ? serial : NULL, &next) < 0 ||
+	    bpf_map_lookup_elem(fd, &next, ret) < 0)
+		return -errno;
+	*serial = next;
+	return 0;
+}
+
 static void add_losses(const struct offcpu_probe *o, const char *map, uint64_t *sums, size_t n)
 {
 	size_t per_cpu = n * o->rings.n_possible;
@@ -293,7 +333,7 @@ static void add_losses(const struct offcpu_probe *o, const char *map, uint64_t *
 
 void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret)
 {
-	uint64_t stacks[2] = {0}, rows[3] = {0};
+	uint64_t stacks[2] = {0}, rows[5] = {0};
 
 	_Static_assert(sizeof(struct stack_losses) == sizeof(stacks), "read as words");
 	_Static_assert(sizeof(struct offcpu_losses) == sizeof(rows), "read as words");
@@ -305,6 +345,8 @@ void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret)
 				    .rows_full = rows[0],
 				    .totals_full = rows[1],
 				    .threads_full = rows[2],
+				    .loops_full = rows[3],
+				    .chains_lost = rows[4],
 				    .side_records = o->rings.side_lost};
 }
 
@@ -329,6 +371,8 @@ void offcpu_free(struct offcpu_probe *o)
 		free(o->stacks.v[i]);
 	array_release(&o->stacks);
 	hashmap_release(&o->by_id);
+	array_release(&o->chains);
+	hashmap_release(&o->chains_by_id);
 	array_release(&o->threads);
 	free(o->keys);
 	free(o->rows);
@@ -421,11 +465,14 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 			.with_wakers = c->wakers,
 			.has_state_argument = switch_tells_state(),
 			.with_ticks = c->tick_hz != 0,
-			.with_waker_stacks = c->waker_stacks,
+			.with_chains = c->chains,
 			.with_calls = c->calls,
 			.with_probe = c->probe != NULL,
+			.with_loops = c->loops,
 		};
-		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz != 0);
+		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz || c->loops);
+		if (!c->loops)
+			bpf_map__set_max_entries(k->maps.loops, 1);
 		err = choose_programs(k, c);
 		if (err)
 			return diag_errno(d, err, "preparing BPF programs");
@@ -508,8 +555,9 @@ int offcpu_new(const struct offcpu_config *c, const struct host *h, note_list *n
 		err = probe_rings_open(&o->rings, &o->core, c->ring_pages, h, notes, d);
 	if (!err)
 		err = attach(o, c, h, d);
-	if (!err && c->tick_hz)
-		err = open_ticks(o, c->tick_hz, d);
+	if (!err && (c->tick_hz || c->loops))
+		err = open_ticks(o, c->tick_hz ? c->tick_hz : NSEC_PER_SEC / OFFCPU_LOOP_TICK_NS,
+				 d);
 	if (!err)
 		err = probe_core_targets(&o->core, d);
 	if (err) {

@@ -1,0 +1,153 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# What is waited for: files, the peers of sockets, a quota; beside what the kernel counts.
+. "$(dirname "$0")/lib.sh"
+python=/usr/bin/python3
+
+truth() { awk -v key="$1" '$1 == key { print $2 }' "$tmp/truth"; }
+
+# --- files ----------------------------------------------------------------------------------------
+
+head -c 8M /dev/zero >"$tmp/mapped file"
+exits 0 'a program that waits for its pages' sh -c \
+	"exec '$INSPECT' offcpu --json -- '$W/faults' '$tmp/mapped file' 0.5 2>'$tmp/truth'"
+mv "$tmp/out" "$tmp/faults.json"
+major=$(truth major)
+jq --arg for "page fault $tmp/mapped file" '[.waits[] | select(.reason == "page fault" and .for == $for)] |
+	{count: (map(.count) | add // 0), ns: (map(.wait_ns) | add // 0)}' "$tmp/faults.json" >"$tmp/of_file"
+if [ "${major:-0}" -lt 100 ] || [ "$(jq .count "$tmp/of_file")" = 0 ]; then
+	skip 'no page fault waits for this file system' 2
+else
+	# Some find the page there by then.
+	is "$(jq ".count <= $major and .count > $major * 0.8" "$tmp/of_file")" true \
+		'major page faults are those that getrusage counts, and name the mapped file'
+	is "$(jq ".ns > 0 and .ns < $(truth touched)" "$tmp/of_file")" true 'and not longer than touching the pages took'
+fi
+
+cat >"$tmp/disk.py" <<'END'
+import mmap, os, sys, time
+fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
+try:
+    direct = os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
+except OSError:
+    direct = -1
+page = mmap.mmap(-1, 65536)
+page.write(b"x" * 65536)
+begin = time.monotonic_ns()
+while time.monotonic_ns() - begin < 5e8:
+    os.pwrite(fd, b"x" * 65536, 0)
+    os.fsync(fd)
+    if direct >= 0:
+        os.pwrite(direct, page, 0)
+time.sleep(0.4)
+END
+"$INSPECT" offcpu --json -- "$python" "$tmp/disk.py" "$tmp/synced" "$tmp/direct" >"$tmp/disk.json" 2>"$tmp/err"
+for pair in "fsync $tmp/synced" "pwrite64 $tmp/direct"; do
+	if [ "$(jq --arg for "$pair" '[.waits[] | select(.for == $for)] | length' "$tmp/disk.json")" = 0 ]; then
+		skip "${pair%% *} does not wait on this file system"
+	else
+		is "$(jq -r --arg for "$pair" '[.waits[] | select(.for == $for) | .reason] | unique[]' "$tmp/disk.json")" \
+			disk "${pair%% *} waits for the disk, for that file"
+	fi
+done
+
+# --- sockets --------------------------------------------------------------------------------------
+
+cat >"$tmp/peers.py" <<'END'
+import select, socket, sys, threading, time
+listener = socket.socket()
+listener.bind(("127.0.0.1", 0))
+listener.listen()
+client = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+pair = socket.socketpair()
+client.settimeout(0.4)
+kept = []
+
+def poll_one():
+    try: client.recv(1)
+    except TimeoutError: pass
+
+def poll_of(*sockets, ms=400):
+    p = select.poll()
+    for s in sockets: p.register(s, select.POLLIN)
+    p.poll(ms)
+
+def epoll_of(*sockets):
+    e = select.epoll()
+    kept.append(e)
+    for s in sockets: e.register(s, select.EPOLLIN)
+    e.poll(0.4)
+
+def name(near, far):
+    return "%s:%d->%s:%d" % (near.getsockname() + far.getsockname())
+
+if sys.argv[1:]:
+    threading.Thread(target=poll_of, args=(server,), kwargs={"ms": 60000}, daemon=True).start()
+    time.sleep(0.2)
+    print(name(server, client), flush=True)
+    time.sleep(60)
+calls = [(poll_one,), (poll_of, server, listener), (epoll_of, server, pair[0]), (epoll_of, server, listener)]
+threads = [threading.Thread(target=c[0], args=c[1:]) for c in calls]
+for t in threads: t.start()
+for t in threads: t.join()
+time.sleep(0.5)
+print("client", name(client, server), file=sys.stderr)
+print("server", name(server, client), file=sys.stderr)
+END
+"$INSPECT" offcpu --json --stacks 0 -- "$python" "$tmp/peers.py" >"$tmp/peers.json" 2>"$tmp/truth"
+is "$(jq -r '[.waits[] | select(.reason == "poll" and .wait_ns > 3e8) | .for] | sort[]' "$tmp/peers.json")" \
+	"epoll_wait TCP $(truth server)
+epoll_wait epoll
+poll 2 fds
+poll TCP $(truth client)" 'poll and epoll of one socket say which peer'
+"$python" "$tmp/peers.py" forever >"$tmp/address" &
+waiter=$!
+on_exit "kill $waiter 2>/dev/null"
+until [ -s "$tmp/address" ]; do sleep 0.05; done
+"$INSPECT" offcpu --json --stacks 0 -p $waiter -d 0.3 >"$tmp/before.json" 2>"$tmp/err"
+is "$(jq -r '[.waits[] | select(.reason == "poll") | .for, .before, .open]  | join(" ")' "$tmp/before.json")" \
+	"poll TCP $(cat "$tmp/address") 1 1" 'and one that has waited since before the start'
+
+# --- a quota --------------------------------------------------------------------------------------
+
+cat >"$tmp/spin.py" <<'END'
+import sys, time
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    pass
+END
+group=/sys/fs/cgroup/cpu/inspect-test-$$
+if mkdir "$group" "$group/below" 2>/dev/null && echo 10000 >"$group/cpu.cfs_quota_us"; then
+	on_exit "rmdir '$group/below' '$group'"
+	count() { awk -v key="$1" '$1 == key { print $2 }' "$group/cpu.stat"; }
+	sh -c "echo \$\$ >$group/below/cgroup.procs; exec $python $tmp/spin.py 60" &
+	spinner=$!
+	on_exit "kill $spinner 2>/dev/null"
+	sleep 0.3
+	before=$(count nr_throttled)
+	"$INSPECT" offcpu --json -p $waiter,$spinner -d 1 >"$tmp/times.json" 2>"$tmp/err"
+	after=$(count nr_throttled)
+	is "$(jq ".nr_throttled >= 3 and .nr_throttled <= $after - $before" "$tmp/times.json")" true \
+		"a quota above the second process's group: as many periods as the kernel says"
+	like "$(jq -r .summary "$tmp/times.json")" "throttled \($(jq .nr_throttled "$tmp/times.json") times\)" \
+		'which the first line says'
+	is "$(jq '[.waits[] | select(.reason == "throttled")] | length' "$tmp/times.json")" 1 'in one row'
+	kill $spinner
+	wait $spinner
+	echo 50000 >"$group/cpu.cfs_quota_us"
+	before=$(count throttled_time)
+	"$INSPECT" offcpu --json -- sh -c "echo \$\$ >$group/cgroup.procs; exec $python $tmp/spin.py 2" \
+		>"$tmp/quota.json" 2>"$tmp/err"
+	after=$(count throttled_time)
+	jq '.threads[-1]' "$tmp/quota.json" >"$tmp/thread.json"
+	near "$(jq '.throttled_percent // 0' "$tmp/thread.json")" \
+		"$(awk -v a=$((after - before)) -v b="$(jq .wall_ns "$tmp/thread.json")" 'BEGIN { print 100 * a / b }')" 2 \
+		'half a CPU: throttled as long as the kernel says, without what it waited for a CPU afterwards'
+	# The first period may be a whole one.
+	is "$(jq '.running_percent < 54 and .running_percent + .runnable_percent + (.throttled_percent // 0) > 96' \
+		"$tmp/thread.json")" true 'and nothing else kept it from running'
+else
+	skip 'no cgroup v1 CPU controller here' 5
+fi
+kill $waiter
