@@ -47,6 +47,7 @@ struct task_table {
 	bool leaders_only;  /* of processes that were left out, only the sums over their threads */
 	size_t left_out;    /* processes that were not read for want of time */
 	const char *source; /* "BPF task iterator", "/proc/PID/task/TID/schedstat" */
+	const char *delay_source; /* where the delays are from elsewhere; NULL */
 };
 void task_table_release(struct task_table *t);
 void task_table_sort(struct task_table *t);

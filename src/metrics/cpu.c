@@ -242,7 +242,7 @@ static void put_saturation(const struct interval *i, struct use_report *r, struc
 	}
 	v = row_put_or(r, row, "run_delay_percent",
 		       percent_of(delay_ns, seconds * 1e9 * (double)cpus),
-		       "neither /proc/schedstat nor rights for BPF");
+		       "no /proc/schedstat (CONFIG_SCHEDSTATS), and no right to BPF");
 	if (v && !isnan(v->v))
 		v->source = by_task ? i->tasks_now->table.source : "/proc/schedstat (run_delay)";
 	row_put_or(r, row, "cpu_pressure_percent",

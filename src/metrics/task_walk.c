@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Times of threads by a walk through /proc, for who may not use BPF. All threads of a target; of
- * all processes their sums, which cost one file each, and within a time limit: where there are
- * thousands, what is left out is counted.
+ * all processes their sums and the delay of the first one, two files each, and within a time
+ * limit: where there are thousands, what is left out is counted.
  */
 #include "readings.h"
 
@@ -13,7 +13,7 @@
 
 enum { TEXT_MAX = 4096, THREADS_MAX = 1 << 16 };
 
-#define WALK_NS_MAX (80 * NSEC_PER_MSEC)
+#define WALK_NS_MAX (120 * NSEC_PER_MSEC)
 
 static unsigned number_of(const char *name)
 {
@@ -77,18 +77,22 @@ static bool read_task(int proc_fd, unsigned pid, unsigned tid, struct task_times
 	return true;
 }
 
-/* Run time in nanoseconds, and the delay. */
-static void read_schedstat(int proc_fd, struct task_times *t)
+/* Run time in nanoseconds, and the delay. A process's file is that of its first thread. */
+static void read_schedstat(int proc_fd, bool of_thread, struct task_times *t)
 {
 	char path[64], text[128];
 	uint64_t v[2] = {0};
 
-	snprintf(path, sizeof(path), "%u/task/%u/schedstat", t->pid, t->tid);
+	if (of_thread)
+		snprintf(path, sizeof(path), "%u/task/%u/schedstat", t->pid, t->tid);
+	else
+		snprintf(path, sizeof(path), "%u/schedstat", t->pid);
 	if (read_file(proc_fd, path, text, sizeof(text)))
 		take_numbers(text, 0, 1, v);
 	if (!v[0] && !v[1])
 		return; /* a kernel without them */
-	t->run_ns = v[0];
+	if (of_thread)
+		t->run_ns = v[0];
 	t->delay_ns = v[1];
 }
 
@@ -111,7 +115,7 @@ static int add_threads(int proc_fd, unsigned pid, struct task_table *ret)
 
 		if (!tid || !read_task(proc_fd, pid, tid, &t))
 			continue;
-		read_schedstat(proc_fd, &t);
+		read_schedstat(proc_fd, true, &t);
 		err = array_push(&ret->tasks, t);
 	}
 	closedir(dir);
@@ -136,10 +140,12 @@ static int add_processes(int proc_fd, struct task_table *ret)
 
 		if (!pid)
 			continue;
-		if (clock_own_cpu_ns() - begin_ns > WALK_NS_MAX)
+		if (clock_own_cpu_ns() - begin_ns > WALK_NS_MAX) {
 			ret->left_out++;
-		else if (read_task(proc_fd, pid, 0, &t))
+		} else if (read_task(proc_fd, pid, 0, &t)) {
+			read_schedstat(proc_fd, false, &t);
 			err = array_push(&ret->tasks, t);
+		}
 	}
 	closedir(dir);
 	return err;
@@ -159,6 +165,7 @@ int task_walk(const char *root, const pid_t *pids, size_t n, struct task_table *
 	ret->targets_only = n != 0;
 	if (!n) {
 		ret->source = "/proc/PID/stat";
+		ret->delay_source = "/proc/PID/schedstat (of first threads)";
 		err = add_processes(proc_fd, ret);
 	}
 	for (size_t i = 0; i < n && !err; i++)

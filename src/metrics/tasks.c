@@ -72,29 +72,32 @@ static void run_queue_row(const struct interval *i, struct use_report *r)
 	const struct task_times *worst = NULL;
 	struct use_row *row;
 	struct use_value *v;
+	bool known = false;
 	double most = 0;
 
 	if (has_target(i->config))
 		return;
-	if (i->tasks_now->table.leaders_only) {
-		row = row_add(r, "host", "run queue", "");
-		row_lacks(r, row, "thread_run_delay_percent", "-p PID reads it, or BPF");
-		return;
-	}
 	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
 		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
 		double delay = change_of(i, t).delay;
 
+		known |= t->delay_ns != 0;
 		if (delay <= most)
 			continue;
 		most = delay;
 		worst = t;
 	}
+	if (!known) {
+		row_lacks(r, row_add(r, "host", "run queue", ""), "thread_run_delay_percent",
+			  "this kernel keeps no run delay (CONFIG_SCHED_INFO)");
+		return;
+	}
 	row = row_add(r, "host", "run queue",
 		      worst ? report_text(r, "%s/%u", worst->comm, worst->tid) : "");
 	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * most, 100));
 	if (v)
-		v->source = i->tasks_now->table.source;
+		v->source = i->tasks_now->table.delay_source ? i->tasks_now->table.delay_source
+							     : i->tasks_now->table.source;
 }
 
 static void hottest_row(const struct interval *i, struct use_report *r)

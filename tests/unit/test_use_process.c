@@ -105,13 +105,19 @@ static void test_walk(void **state UNUSED)
 	assert_lacks("hottest thread", "a) b/40", "thread_busy_percent");
 	assert_non_null(strstr(value_of("hottest thread", "a) b/40", "thread_busy_percent")->reason,
 			       "-p 40"));
+	/* Without a file of delays there is none, not 0. */
+	assert_lacks("run queue", "", "thread_run_delay_percent");
 	use_report_release(&report);
 	put_process(0);
 	put("/proc/40/status", "Threads:\t1\n");
+	put("/proc/40/schedstat", "1000000 20000000 5\n");
 	open_session(NULL);
 	put_thread(40, 40, 100 + 900, 0, 0);
+	put("/proc/40/schedstat", "1000000 3020000000 5\n");
 	close_session();
 	assert_value("hottest thread", "a) b/40", "thread_busy_percent", 90);
+	assert_value("run queue", "a) b/40", "thread_run_delay_percent", 30);
+	assert_int_equal(row_of("run queue", "a) b/40")->verdict, USE_CRITICAL);
 	use_report_release(&report);
 }
 

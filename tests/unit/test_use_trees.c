@@ -414,6 +414,109 @@ static void test_cgroup_v1(void **state UNUSED)
 	use_report_release(&report);
 }
 
+/* --- kernels of today, and what comes and goes ------------------------------------------------ */
+
+static void put_new_shapes(unsigned k)
+{
+	char text[1024];
+
+	put_stat(2, k * 1000, -1);
+	/* Version 17 (6.14) names domains; psi has full lines since 5.13; 6.x added columns. */
+	snprintf(text, sizeof(text),
+		 "version 17\ntimestamp 1\ncpu0 0 0 0 0 0 0 900 %u000000000 5\n"
+		 "domain0 SMT 3 1 2 3\ncpu1 0 0 0 0 0 0 900 0 5\ndomain0 SMT 3 1 2 3\n",
+		 k * 4);
+	put("/proc/schedstat", text);
+	snprintf(text, sizeof(text),
+		 "some avg10=0.00 avg60=0.00 avg300=0.00 total=%u\n"
+		 "full avg10=0.00 avg60=0.00 avg300=0.00 total=%u\n",
+		 k * 1000000, k * 500000);
+	put("/proc/pressure/cpu", text);
+	put("/proc/pressure/io", text);
+	put("/proc/pressure/irq", "full avg10=0.00 avg60=0.00 avg300=0.00 total=9\n");
+	snprintf(text, sizeof(text),
+		 "00000010 %08x %08x 0 0 0 0 0 0 0 0 00000000 00000000 00000000 00000000\n", k * 20,
+		 k * 40);
+	put("/proc/net/softnet_stat", text);
+	put("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,memory_recursiveprot 0 0\n");
+	put_v2("/s", "cpu.max", "100000 100000\n");
+	snprintf(text, sizeof(text),
+		 "usage_usec %u\nuser_usec 1\nsystem_usec 1\nnice_usec 0\n"
+		 "nr_periods %u\nnr_throttled %u\nthrottled_usec %u\nnr_bursts 7\nburst_usec 7\n",
+		 k * 5000000, k * 100, k * 50, k * 2500000);
+	put_v2("/s", "cpu.stat", text);
+	put_v2("/s", "memory.max", "1000\n");
+	put_v2("/s", "memory.high", "max\n");
+	put_v2("/s", "memory.current", "500\n");
+	snprintf(text, sizeof(text),
+		 "low 0\nhigh 0\nmax 0\noom %u\noom_kill %u\noom_group_kill 9\nsock_throttled 9\n",
+		 k, k);
+	put_v2("/s", "memory.events", text);
+	put_v2("/s", "pids.max", "10\n");
+	put_v2("/s", "pids.current", "5\n");
+	put_v2("/s", "pids.peak", "9\n");
+	snprintf(text, sizeof(text), "max %u\n", k);
+	put_v2("/s", "pids.events", text);
+}
+
+static void test_new_kernels(void **state UNUSED)
+{
+	put_new_shapes(0);
+	open_session(NULL);
+	put_new_shapes(1);
+	close_session();
+	assert_value("CPU", "", "run_delay_percent", 100 * 4. / (SECONDS * 2));
+	assert_value("CPU", "", "cpu_pressure_percent", 10);
+	assert_value("I/O", "", "io_pressure_percent", 10);
+	assert_value("packet queues", "", "softnet_drops_per_second", 2);
+	assert_value("packet queues", "", "softnet_squeezes_per_second", 4);
+	assert_value("cgroup CPU", "/s", "cgroup_cpu_percent", 50);
+	assert_value("cgroup CPU", "/s", "throttled_percent", 50);
+	assert_value("cgroup CPU", "/s", "throttled_time_percent", 25);
+	assert_value("cgroup memory", "/s", "cgroup_memory_percent", 50);
+	assert_value("cgroup memory", "/s", "cgroup_oom_kills", 1);
+	assert_value("cgroup pids", "/s", "pids_refused", 1);
+	use_report_release(&report);
+}
+
+static bool has_row(const char *resource, const char *device)
+{
+	for (size_t i = 0; i < report.rows.n; i++)
+		if (str_eq(report.rows.v[i].resource, resource) &&
+		    str_eq(report.rows.v[i].device, device))
+			return true;
+	return false;
+}
+
+/* What has come has no beginning, what has gone no end: neither has a rate. */
+static void test_hot_plug(void **state UNUSED)
+{
+	free(shell("cd '%s' && mkdir -p sys/block/d0 sys/block/d1 sys/block/d2", scratch));
+	put("/proc/diskstats", " 8 0 d0 10 0 0 10 10 0 0 10 0 10 10\n"
+			       " 8 1 d1 10 0 0 10 10 0 0 10 0 10 10\n");
+	put("/proc/self/net/dev", "a\nb\n eth0: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n");
+	put_node(0, "0-3\n", "numa_hit 1\nnuma_miss 0\nlocal_node 0\nother_node 0\n", "");
+	put("/proc/mounts", "cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n");
+	put_v2("/gone", "pids.max", "10\n");
+	open_session(NULL);
+	put("/proc/diskstats", " 8 1 d1 20 0 0 110 10 0 0 10 0 10 10\n"
+			       " 8 2 d2 9999 0 0 9999999 10 0 0 10 0 10 10\n");
+	put("/proc/self/net/dev", "a\nb\n eth0: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n"
+				  " wg0: 9999999 9 0 77 0 0 0 0 9 9 0 0 0 0 0 0\n");
+	put_node(0, "0-3\n", "numa_hit 1\nnuma_miss 0\nlocal_node 9000\nother_node 1000\n", "");
+	put_node(1, "4-7\n", "numa_hit 1\nnuma_miss 9\nlocal_node 0\nother_node 999999\n", "");
+	free(shell("rm -r '%s/sys/fs/cgroup/gone'", scratch));
+	close_session();
+	assert_false(has_row("disk", "d0"));
+	assert_value("disk", "d1", "disk_await_ms", 10);
+	assert_false(has_row("disk", "d2"));
+	assert_value("network", "eth0", "net_bytes_per_second", 0);
+	assert_false(has_row("network", "wg0"));
+	assert_value("NUMA", "", "numa_other_percent", 10);
+	assert_false(has_row("cgroup pids", "/gone"));
+	use_report_release(&report);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,7 +525,8 @@ int main(void)
 		IN_SCRATCH(test_many_disks),   IN_SCRATCH(test_network),
 		IN_SCRATCH(test_file_systems), IN_SCRATCH(test_cgroup_v2),
 		IN_SCRATCH(test_memory_high),  IN_SCRATCH(test_in_container),
-		IN_SCRATCH(test_cgroup_v1),
+		IN_SCRATCH(test_cgroup_v1),    IN_SCRATCH(test_new_kernels),
+		IN_SCRATCH(test_hot_plug),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
