@@ -347,7 +347,10 @@ static int measure(const struct use_values *v, struct target *t, const struct ho
 		config.tasks = bpf_tasks_read;
 		config.tasks_ctx = bpf;
 	}
-	err = use_driver_open(v->device, !v->watch, t, h, &driver, &no_driver, d);
+	if (v->cgroup)
+		err = list_pids(t, &config.pids, &config.n_pids);
+	if (!err)
+		err = use_driver_open(v->device, !v->watch, t, h, &driver, &no_driver, d);
 	config.driver = driver ? use_driver_read : NULL;
 	config.driver_ctx = driver;
 	config.driver_reason = strbuf_str(&no_driver);

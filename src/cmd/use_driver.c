@@ -28,7 +28,7 @@ static int start(struct use_driver *u, const struct target *t, const struct host
 	struct gpu_counts_config config = {
 		.target = {.pids = t->pids.v,
 			   .n_pids = t->pids.n,
-			   .all = !t->pids.n && t->cgroup_fd < 0,
+			   .all = !t->pids.n && !t->cgroup,
 			   .cgroup_fd = t->cgroup_fd},
 		.devices = u->devices.entries.v,
 		.n_devices = u->devices.entries.n,
@@ -63,6 +63,8 @@ int use_driver_open(const char *device, bool short_run, const struct target *t,
 	}
 	if (!u->devices.entries.n)
 		strbuf_puts(why, "no NVIDIA device");
+	else if (t->cgroup && t->cgroup_fd < 0 && !t->pids.n)
+		strbuf_puts(why, "no process was in the cgroup at the start");
 	else if (!short_run)
 		strbuf_puts(why, "not with --watch: to see its calls costs all calls of the system "
 				 "(inspect trace --gpu -c)");

@@ -75,10 +75,6 @@ int use_new(const struct use_config *c, struct use **ret)
 			return -ENOMEM;
 		}
 	}
-	if (c->list_pids && c->list_pids(c->list_ctx, &u->config.pids, &u->config.n_pids)) {
-		use_free(u);
-		return -ENOMEM;
-	}
 	if (c->gpus)
 		u->nvml = nvml_open(&u->no_gpu);
 	if (c->engine || c->find_engine)

@@ -110,6 +110,10 @@ inspect use --json -d 2 -p $! >/tmp/locks.json
 wait $!
 show locks.json
 show locks.out
+# With three descriptors each redirection fails, once.
+sh -c 'ulimit -n 3; sleep 3; for i in 1 2 3 4 5 6 7; do true </dev/null; done; sleep 60' 2>/dev/null &
+inspect use --json --watch -n 2 -d 4 >/tmp/fds.json
+show fds.json
 echo @DONE
 poweroff -f
 END
@@ -180,6 +184,11 @@ check() {
 		return
 	fi
 	read -r _ waited wall _ <"$tmp/locks.out"
+	tr -d '\r' <"$tmp/console" | sed -n "/^@BEGIN fds.json\$/,/^@END\$/p" | sed '1d;$d' >"$tmp/fds.json"
+	is "$(jq -s '[.[].values[] | select(.metric == "fds_refused").value] | add' "$tmp/fds.json")" 7 \
+		"$version: EMFILE as often as the shell met it, with --watch too"
+	like "$(jq -rs '.[0].values[] | select(.metric == "files_refused").source' "$tmp/fds.json")" 'alloc_fd' \
+		"$version: seen where the kernel gives out descriptors"
 	near "$(value "$tmp/locks.json" lock_wait)" "$(awk "BEGIN { print $waited / $wall }")" 0.4 \
 		"$version: locks as the threads say"
 }
