@@ -36,21 +36,27 @@ kill $(jobs -p)
 wait 2>/dev/null
 
 # --cgroup: nobody is in it; then somebody comes, and goes.
-"$INSPECT" use --json --watch -n 4 -d 1 --cgroup "/sys/fs/cgroup/cpu/$name" >"$tmp/comes" 2>"$tmp/err" &
+"$INSPECT" use --json --watch -d 0.3 --cgroup "/sys/fs/cgroup/cpu/$name" >"$tmp/comes" 2>"$tmp/err" &
 tool=$!
-until [ "$(grep -c . "$tmp/comes")" = 1 ]; do sleep 0.05; done
+guests() { # REGEX: waits until the last report has such processes
+	for ((i = 0; i < 200; i++)); do
+		tail -1 "$tmp/comes" | jq -r '[.values[] | select(.metric == "process_cpus").device] | join(" ")' \
+			>"$tmp/guests" 2>/dev/null && [ -s "$tmp/guests" ] && grep -qE "$1" "$tmp/guests" && return
+		sleep 0.1
+	done
+	return 1
+}
+ok 'guests "^$"' '--cgroup: an empty one is measured'
+like "$(head -1 "$tmp/comes" | jq -r '.notes[]')" "no process is in the cgroup .*/$name" '… and said to be'
+is "$(head -1 "$tmp/comes" | jq -r '.values[] | select(.metric == "throttled_percent" and .device == "/'$name'").value')" 0 \
+	'… with its quota'
 bash -c 'echo $$ >"/sys/fs/cgroup/cpu/$0/cgroup.procs"; exec sleep 30' "$name" &
 guest=$!
-until [ "$(grep -c . "$tmp/comes")" = 3 ]; do sleep 0.05; done
+ok 'guests "^sleep/$guest$"' '--cgroup: a process that came since is there'
 kill $guest
+ok 'guests "^$"' '--cgroup: one that has gone is not'
+kill $tool
 wait $tool
-like "$(head -1 "$tmp/comes" | jq -r '.notes[]')" "no process is in the cgroup .*/$name" '--cgroup: an empty one is measured, and said to be'
-is "$(head -1 "$tmp/comes" | jq -r '.values[] | select(.metric == "throttled_percent" and .device == "/'$name'").value')" 0 \
-	'--cgroup: … with its quota'
-is "$(sed -n 3p "$tmp/comes" | jq -r '[.values[] | select(.metric == "process_cpus").device] | join(" ")')" "sleep/$guest" \
-	'--cgroup: a process that came since is there'
-is "$(tail -1 "$tmp/comes" | jq -r '[.values[] | select(.metric == "process_cpus").device] | join(" ")')" '' \
-	'--cgroup: one that has gone is not'
 
 group memory
 echo $((64 << 20)) >"/sys/fs/cgroup/memory/$name/memory.limit_in_bytes"
