@@ -53,9 +53,11 @@ int findings_evaluate(const struct finding_rule *rules, size_t n, finding_value_
 /* The section "findings": one line each for people; rule, evidence, means, next as data. */
 void findings_section(struct result *r, const char *title, const findings *f);
 /* The same data; for people the first FINDINGS_SHOWN stand in the head ("verdict", "also"), where
- * they are on the first screen whatever the length of the table. */
+ * they are on the first screen whatever the length of the table. _below: this verdict first, all
+ * findings are "also"; NULL: none. */
 enum { FINDINGS_SHOWN = 3 };
 void findings_head(struct result *r, const findings *f);
+void findings_head_below(struct result *r, const char *verdict, const findings *f);
 
 /* What --explain prints: the rules with their limits and sources. */
 void findings_explain(const struct finding_rule *rules, size_t n, finding_has_command_fn *has,

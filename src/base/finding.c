@@ -130,11 +130,19 @@ void findings_section(struct result *r, const char *title, const findings *f)
 	add_section(r, title, true, f);
 }
 
+void findings_head_below(struct result *r, const char *verdict, const findings *f)
+{
+	if (verdict)
+		result_fact(r, "", "verdict", cell_text(r, verdict));
+	for (size_t i = 0; i < f->n && i < FINDINGS_SHOWN; i++)
+		result_fact(r, "", i || verdict ? "also" : "verdict",
+			    cell_text(r, finding_line(r, &f->v[i])));
+	add_section(r, "", false, f);
+}
+
 void findings_head(struct result *r, const findings *f)
 {
-	for (size_t i = 0; i < f->n && i < FINDINGS_SHOWN; i++)
-		result_fact(r, "", i ? "also" : "verdict", cell_text(r, finding_line(r, &f->v[i])));
-	add_section(r, "", false, f);
+	findings_head_below(r, NULL, f);
 }
 
 void findings_explain(const struct finding_rule *rules, size_t n, finding_has_command_fn *has,

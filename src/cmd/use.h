@@ -49,6 +49,9 @@ extern const size_t n_use_rules;
 int use_findings(const struct use_report *report, const struct use_subject *subject,
 		 struct result *r, findings *ret);
 
+/* How bad the worst of the rows is that they speak of. */
+enum use_verdict use_findings_worst(const struct use_report *report, const findings *f);
+
 /* Metrics in the text format of Prometheus, for node_exporter's textfile collector. */
 int use_write_prometheus(const struct use_report *r, FILE *out);
 

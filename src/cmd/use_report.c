@@ -312,11 +312,15 @@ static void add_head(struct result *r, const struct use_report *report, const st
 }
 
 /* What has no rule of its own is told by its row. */
-static void add_worst_row(struct result *r, const struct use_report *report)
+static const char *worst_row(struct result *r, const struct use_report *report)
 {
-	const struct use_row *row = report->rows.n ? &report->rows.v[0] : NULL;
+	const struct use_row *row = NULL;
 	const char *text = "ok: no resource is saturated";
 	unsigned done = 0;
+
+	for (size_t i = 0; i < report->rows.n; i++)
+		if (!row || report->rows.v[i].verdict > row->verdict)
+			row = &report->rows.v[i];
 
 	if (row && row->verdict >= USE_WARN) {
 		const struct use_value *v = NULL;
@@ -329,7 +333,7 @@ static void add_worst_row(struct result *r, const struct use_report *report)
 		text = result_text(r, "%s: %s%s%s", verdict_names[row->verdict],
 				   use_row_name(r, row), v ? ": " : "", v ? value_text(r, v) : "");
 	}
-	result_fact(r, "", "verdict", cell_text(r, text));
+	return text;
 }
 
 static void add_findings(struct result *r, const struct use_report *report,
@@ -337,10 +341,12 @@ static void add_findings(struct result *r, const struct use_report *report,
 {
 	findings f = {0};
 
+	bool untold;
+
 	r->failed |= use_findings(report, s, r, &f) != 0;
-	if (!f.n)
-		add_worst_row(r, report);
-	findings_head(r, &f);
+	/* Rules speak of less than what is worst: that goes first. */
+	untold = !f.n || use_worst(report) > use_findings_worst(report, &f);
+	findings_head_below(r, untold ? worst_row(r, report) : NULL, &f);
 	array_release(&f);
 }
 

@@ -421,6 +421,20 @@ static bool is_told(const findings *f, const struct finding_rule *rule)
 	return false;
 }
 
+enum use_verdict use_findings_worst(const struct use_report *report, const findings *f)
+{
+	enum use_verdict worst = USE_NO_DATA;
+
+	for (size_t i = 0; i < f->n; i++)
+		for (size_t k = 0; k < FINDING_TESTS_MAX && f->v[i].rule->tests[k].value; k++) {
+			const struct use_row *row =
+				use_report_worst(report, f->v[i].rule->tests[k].value);
+
+			worst = row ? MAX(worst, row->verdict) : worst;
+		}
+	return worst;
+}
+
 int use_findings(const struct use_report *report, const struct use_subject *subject,
 		 struct result *r, findings *ret)
 {

@@ -10,7 +10,7 @@ export FAKE_NVML=$tmp/gpus
 # gpus ARG…: a report on what stdin says
 gpus() {
 	cat >"$FAKE_NVML"
-	LD_LIBRARY_PATH=$tmp/lib "$INSPECT" use --json -d 0.2 "$@" >"$tmp/gpu.json" 2>"$tmp/err" ||
+	LD_LIBRARY_PATH=$tmp/lib "$INSPECT" use --json -d 0.1 "$@" >"$tmp/gpu.json" 2>"$tmp/err" ||
 		diag "$(cat "$tmp/err")"
 }
 

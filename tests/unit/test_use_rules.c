@@ -46,7 +46,7 @@ static const struct {
 	  {"request queue", "vLLM", "requests_waiting", 1}},
 	 "gpu-bound",
 	 "GPU 0: GPU 98 % busy (above 90), 0.1 wait for each that runs (below 1)",
-	 "inspect trace -c -e ioctl -a"},
+	 "inspect trace --gpu -c -a"},
 	{{{"GPU", "0", "gpu_busy_percent", 12},
 	  {"hottest thread", "python3/71", "thread_busy_percent", 99},
 	  {"request queue", "vLLM", "requests_running", 8}},
@@ -81,6 +81,35 @@ static const struct {
 	 "descriptors",
 	 "fds srv/55: 97 % of its limit (above 80)",
 	 "ls -l /proc/55/fd"},
+	{{{"fds", "srv/55", "fds_percent", 97}, {"fds", "srv/55", "fds_refused", 3}},
+	 "descriptors",
+	 "fds srv/55: 3 calls failed with EMFILE (above 0)",
+	 "ls -l /proc/55/fd"},
+	{{{"threads", "", "threads_refused", 5}},
+	 "no-more-processes",
+	 "threads: 5 forks failed with EAGAIN (above 0)",
+	 "prlimit --nproc; cat /sys/fs/cgroup/pids.max; sysctl kernel.threads-max"},
+	/* One thread waits for a CPU though there are some. Where there are none that is first. */
+	{{{"run queue", "app/44", "thread_run_delay_percent", 40},
+	  {"CPU", "", "run_delay_percent", 1}},
+	 "waits-for-cpu",
+	 "run queue app/44: run delay 40 % (above 5)",
+	 "inspect offcpu -t 44"},
+	{{{"run queue", "app/44", "thread_run_delay_percent", 90},
+	  {"CPU", "", "run_delay_percent", 300},
+	  {"CPU", "", "cpu_busy_percent", 100}},
+	 "cpu-saturated",
+	 "CPU: run delay 300 % (above 5), 100 % busy (above 80)",
+	 "inspect record -a -d 10"},
+	{{{"GPU driver", "", "gpu_calls_p99_ms", 8}},
+	 "gpu-driver-slow",
+	 "GPU driver: p99 8.0 ms (above 5)",
+	 "inspect trace --gpu -c -a"},
+	{{{"GPU driver", "", "gpu_allocs_per_second", 30},
+	  {"request queue", "x", "requests_running", 2}},
+	 "gpu-allocates",
+	 "GPU driver: 30 allocations a second (above 10)",
+	 "inspect trace --gpu --leaks -a"},
 	/* What is critical comes before what is a warning, whatever their order in the table. */
 	{{{"cgroup CPU", "/pod", "throttled_percent", 5}, {"disk", "sda", "disk_await_ms", 80}},
 	 "slow-disk",
@@ -105,6 +134,37 @@ static void test_first_findings(void **state UNUSED)
 		assert_string_equal(f.v[0].evidence, cases[i].evidence);
 		assert_string_equal(f.v[0].next, cases[i].next);
 		array_release(&f);
+		use_report_release(&report);
+		result_release(&r);
+	}
+}
+
+static const char *fact_of(const struct result *r, const char *label)
+{
+	for (size_t i = 0; i < r->facts.n; i++)
+		if (str_eq(r->facts.v[i].label, label))
+			return r->facts.v[i].value.text;
+	return "";
+}
+
+/* What no rule speaks of comes first when it is worse than what they speak of. */
+static void test_worst_row(void **state UNUSED)
+{
+	static const struct input in[] = {{"disk", "sda", "disk_await_ms", 20},
+					  {"GPU memory", "0", "gpu_ecc_uncorrected", 2}};
+	const struct use_subject host = {.cpus = 4};
+	const struct use_values v = {0};
+	struct use_report report;
+	struct result r;
+
+	for (size_t n = 1; n <= ARRAY_SIZE(in); n++) {
+		result_init(&r, "");
+		fill(&report, in, n);
+		use_fill_result(&report, &v, &host, false, USE_SORT_WORST, &r);
+		if (n == 2)
+			assert_string_equal(fact_of(&r, "verdict"),
+					    "critical: GPU memory 0: 2 ECC errors");
+		assert_non_null(strstr(fact_of(&r, n == 1 ? "verdict" : "also"), "slow-disk: "));
 		use_report_release(&report);
 		result_release(&r);
 	}
@@ -145,6 +205,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_findings),
+		cmocka_unit_test(test_worst_row),
 		cmocka_unit_test(test_rules),
 		cmocka_unit_test(test_metrics),
 	};
