@@ -144,7 +144,7 @@ struct nvml {
 	unsigned n_devices;
 	event_set_t events;
 	double xids[GPUS_MAX]; /* seen; NAN: not told */
-	unsigned readings;
+	double pcie_bytes[GPUS_MAX];
 };
 
 static bool load(struct functions *f)
@@ -202,6 +202,8 @@ struct nvml *nvml_open(const char **ret_reason)
 		return NULL;
 	}
 	watch_events(n);
+	for (unsigned i = 0; i < GPUS_MAX; i++)
+		n->pcie_bytes[i] = NAN;
 	*ret_reason = NULL;
 	return n;
 }
@@ -293,17 +295,26 @@ static double link_bytes(double generation, double width)
 	return lane[(size_t)generation] * width;
 }
 
-/* The throughput takes 20 ms for each direction: not before the first window. */
-static void read_pcie(const struct nvml *n, device_t d, struct gpu *g)
+void gpu_read_links(struct nvml *n)
 {
-	unsigned tx, rx;
+	for (unsigned i = 0; i < n->n_devices && n->f.pcie; i++) {
+		unsigned tx, rx;
+
+		n->pcie_bytes[i] = NAN;
+		if (n->f.pcie(n->devices[i], PCIE_TX, &tx) == NVML_SUCCESS &&
+		    n->f.pcie(n->devices[i], PCIE_RX, &rx) == NVML_SUCCESS)
+			n->pcie_bytes[i] = 1e3 * MAX(tx, rx);
+	}
+}
+
+static void read_pcie(const struct nvml *n, unsigned index, struct gpu *g)
+{
+	device_t d = n->devices[index];
 
 	g->link_bytes = link_bytes(number(n->f.generation, d), number(n->f.width, d));
 	g->link_max_bytes = link_bytes(number(n->f.generation_max, d), number(n->f.width_max, d));
 	g->replays = number(n->f.replays, d);
-	if (n->readings && n->f.pcie && n->f.pcie(d, PCIE_TX, &tx) == NVML_SUCCESS &&
-	    n->f.pcie(d, PCIE_RX, &rx) == NVML_SUCCESS)
-		g->pcie_bytes = 1e3 * MAX(tx, rx);
+	g->pcie_bytes = n->pcie_bytes[index];
 }
 
 static double field_number(const struct field_value *v)
@@ -433,7 +444,7 @@ static void read_gpu(struct nvml *n, unsigned index, const pid_t *pids, size_t n
 	read_busy(n, d, &g);
 	read_memory(n, d, &g);
 	read_health(n, d, &g);
-	read_pcie(n, d, &g);
+	read_pcie(n, index, &g);
 	read_nvlink(n, d, &g);
 	read_processes(n, d, pids, n_pids, &g);
 	g.xids = n->xids[index];
@@ -462,5 +473,4 @@ void gpu_read(struct nvml *n, const pid_t *pids, size_t n_pids, struct gpu_readi
 	take_events(n);
 	for (unsigned i = 0; i < n->n_devices; i++)
 		read_gpu(n, i, pids, n_pids, ret);
-	n->readings++;
 }

@@ -248,6 +248,8 @@ void nvml_close(struct nvml *n);
 struct gpu_reading *gpu_reading_new(void);
 void gpu_reading_free(struct gpu_reading *g);
 void gpu_read(struct nvml *n, const pid_t *pids, size_t n_pids, struct gpu_reading *ret);
+/* What NVML measures while it is asked, 40 ms for each GPU: for the next reading. */
+void gpu_read_links(struct nvml *n);
 void gpu_rows(const struct interval *i, struct use_report *r);
 
 /* NVIDIA's, or that of the devices that were named (gpu_driver.c). */

@@ -24,6 +24,8 @@ struct use {
 	unsigned cgroups_age;
 	struct nvml *nvml;
 	const char *no_gpu;
+	uint64_t links_wall_ns; /* how long their reading took */
+	bool links_read;        /* in this window */
 	struct engine_session *engine;
 };
 
@@ -144,6 +146,16 @@ static void read_tasks(struct use *u, uint64_t now_ns)
 	u->n_tasks++;
 }
 
+static void read_links(struct use *u)
+{
+	uint64_t begin_ns = clock_now_ns();
+
+	if (u->nvml)
+		gpu_read_links(u->nvml);
+	u->links_wall_ns = clock_now_ns() - begin_ns;
+	u->links_read = true;
+}
+
 int use_read(struct use *u)
 {
 	const struct use_config *c = &u->config;
@@ -162,6 +174,9 @@ int use_read(struct use *u)
 	/* What is asked slowly comes first: the times of the rest are then those of the clock. */
 	if (u->engine)
 		engine_read(u->engine, r->engine);
+	if (u->n && !u->links_read)
+		read_links(u);
+	u->links_read = false;
 	if (u->nvml)
 		gpu_read(u->nvml, c->pids, c->n_pids, r->gpu);
 	drm_read(c->root, c->pids, c->n_pids, &r->drm);
@@ -183,19 +198,30 @@ int use_read(struct use *u)
 	return 0;
 }
 
-uint64_t use_lead_ns(const struct use *u)
+/* How long the walk of this window will take. */
+static uint64_t walk_ns(const struct use *u)
 {
 	return walks(u) && !u->tasks_read ? u->tasks_wall_ns : 0;
+}
+
+uint64_t use_lead_ns(const struct use *u)
+{
+	return walk_ns(u) + (u->nvml && !u->links_read ? u->links_wall_ns : 0);
 }
 
 void use_tick(struct use *u, uint64_t left_ns)
 {
 	runnable_sample(u->config.root, &u->runnable);
-	if (!walks(u) || u->tasks_read)
-		return;
-	if (!u->n_tasks) {
+	/* The first time shows how long each takes. */
+	if (walks(u) && !u->n_tasks)
 		read_tasks(u, clock_now_ns());
-	} else if (left_ns <= u->tasks_wall_ns) {
+	if (u->nvml && !u->links_read && (!u->links_wall_ns || left_ns <= use_lead_ns(u))) {
+		bool first = !u->links_wall_ns;
+
+		read_links(u);
+		u->links_read = !first;
+	}
+	if (walks(u) && !u->tasks_read && left_ns <= walk_ns(u)) {
 		read_tasks(u, clock_now_ns());
 		u->tasks_read = true;
 	}

@@ -91,6 +91,13 @@ $healthy"
 is "$(value "$tmp/gpu.json" gpu_xid_errors)" 1 'an XID during the window'
 is "$(verdict "$tmp/gpu.json" GPU)" critical 'XID: critical'
 
+# Links are measured while NVML is asked: 16 GPUs take 1.28 s, which belong to the window.
+{
+	echo 'count 16'
+	for ((i = 0; i < 16; i++)); do echo "$i.pcie_ms 40"; done
+} | gpus -d 3
+near "$(jq '.window_ns / 1e9' "$tmp/gpu.json")" 3.3 0.6 'many GPUs: the window is not longer for them'
+
 # --- what a GPU does not tell ---
 gpus <<<'count 1
 0.memory_gib 16

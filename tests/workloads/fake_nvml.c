@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SUCCESS = 0, INVALID = 2, NOT_SUPPORTED = 3, TIMEOUT = 10, GPUS_MAX = 8 };
 
@@ -209,9 +210,11 @@ FUNCTION(nvmlDeviceGetRemappedRows, struct device *d, unsigned *corrected, unsig
 
 FUNCTION(nvmlDeviceGetPcieThroughput, struct device *d, int counter, unsigned *ret)
 {
-	double v;
+	double v, ms = 0;
 	int err = number(d, counter ? "pcie_rx_kb" : "pcie_tx_kb", &v);
 
+	if (!number(d, "pcie_ms", &ms))
+		usleep((useconds_t)(ms * 1e3)); /* it measures while it is asked */
 	if (!err)
 		*ret = (unsigned)v;
 	return err;
