@@ -135,6 +135,8 @@ if [ "$(id -u)" = 0 ]; then
 	like "$(jq -r '.values[] | select(.metric == "lock_wait").value_reason' "$tmp/out")" \
 		'needs BPF: root, or CAP_BPF and CAP_PERFMON' 'locks: what is missing is said'
 	is "$(value "$tmp/out" cpu_busy_percent '^$' | grep -c .)" 1 'the CPUs are known'
+	like "$(jq -r '.values[] | select(.metric == "thread_run_delay_percent" and .value != null).source' "$tmp/out")" \
+		'^/proc/PID/schedstat' 'so is who waits for them'
 	sleep 60 &
 	exits 0 'a process of another user' $user "$tmp/inspect" use --json -d 0.1 -p $!
 	like "$(jq -r '.values[] | select(.metric == "process_disk_bytes_per_second").value_reason' "$tmp/out")" \
@@ -149,7 +151,7 @@ if [ "$(id -u)" = 0 ]; then
 		schedstat 'and run delay, from schedstat'
 	kill $spinner
 else
-	skip 'there is no other user to be' 9
+	skip 'there is no other user to be' 10
 fi
 
 # --- names ---
