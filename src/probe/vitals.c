@@ -300,8 +300,10 @@ int bpf_tasks_read(void *ctx, struct task_table *ret)
 
 	ret->source = "BPF task iterator (se.sum_exec_runtime, sched_info.run_delay)";
 	ret->no_locks = "needs BPF of Linux 5.15";
-	ret->no_refusals = "needs BPF on the kernel's functions (fexit); without --watch the ends "
-			   "of all calls tell it";
+	ret->no_refusals = b->extent == TIMES_ALONE
+				   ? ret->no_locks
+				   : "this kernel allows no BPF on its functions (fexit): without "
+				     "--watch the ends of all calls tell it";
 	ret->refusals_source = b->extent == WITH_EXITS ? "BPF on the ends of all system calls"
 						       : "BPF on alloc_fd(), alloc_empty_file(), "
 							 "kernel_clone()";
