@@ -16,7 +16,11 @@ static const char *lock_name(const struct trace_view *view, const struct syscall
 	if (key->pid)
 		return trace_lock_name(view->locks, r, key->pid, key->inode);
 	syscall_counts_file(view->counts, &place, &file);
-	return result_text(r, "%s+0x%llx (shared)", file.n ? strbuf_str(&file) : "(file)",
+	/* Shared memory without a name lies in no folder. */
+	if (!file.n || str_eq(strbuf_str(&file), "/"))
+		return result_text(r, "[shared memory %llu]+0x%llx",
+				   (unsigned long long)key->cgroup, (unsigned long long)key->inode);
+	return result_text(r, "%s+0x%llx (shared)", strbuf_str(&file),
 			   (unsigned long long)key->inode);
 }
 
@@ -209,8 +213,10 @@ static int put_table(const struct trace_view *view, const struct shown_locks *lo
 
 	if (!view->is_interval)
 		put_summary(view, locks, target, r);
-	result_note(r, "kind and holder are guesses; how long a lock is held is not seen from "
-		       "futexes: without a rival it never enters the kernel");
+	result_note(
+		r,
+		"kind and holder are guesses; how long a lock is held is not seen from "
+		"futexes: without a rival it never enters the kernel (--hold asks the C library)");
 	section = result_section(r, "locks", "", lock_columns(view->narrow), LOCK_COLUMNS);
 	for (size_t i = 0; i < locks->v.n; i++)
 		put_lock(view, &locks->v.v[i], i + 1, r, section);

@@ -63,10 +63,16 @@ else
 fi
 
 # --- moved from lock to lock: the program's own clock is the witness ---
-for what in requeue requeue2 late several; do
+for what in requeue requeue2 late several anonymous; do
 	in_background $what "$W/futexes" $what
 done
+in_background races "$W/futexes" races 100
 wait
+look anonymous
+is "$(jq -r '.locks[0] | "\(.waits) \(.timeouts) \(.waiters) \(.pid)"' l.json)" '10 10 2 null' 'a lock in memory without a file, shared by fork, is one'
+like "$(jq -r '.locks[0].lock' l.json)" '^\[shared memory [0-9]+\]\+0x14$' '… by its place in that'
+look races
+is "$(jq -r '.locks[0] | "\(.waits) \(.eagain) \(.total_ns)"' l.json)" '0 100 0' 'calls that come too late to wait are no waits'
 # moved WHAT: the locks that the program speaks of, beside its own words
 moved() {
 	look "$1"
@@ -92,6 +98,15 @@ else
 	skip 'no futex_wait (455) in this kernel' 6
 fi
 
+# Probes of a C library, here a program of that name. It begins when it is told to, below.
+cp "$W/holds" libc.so.6
+mkfifo in
+./libc.so.6 <in >held.own &
+pid=$!
+exec {hold}>in
+"$INSPECT" trace --locks --hold --json -p $pid >held.json 2>err &
+holds=$!
+
 "$W/syscalls" deadlock 30 &
 pid=$!
 sleep 0.3
@@ -102,6 +117,28 @@ like "$(jq -r .summary l.json)" "next: inspect stack -p $pid\$" '… and stack i
 locks --lock second -p $pid -d 0.2
 is "$(jq '.locks | length' l.json)" 1 '--lock picks one by name'
 kill $pid
+
+# --- how long they are held ---
+echo >&$hold
+until grep -q inner held.own; do sleep 0.05; done
+kill -INT $holds
+wait $holds
+look held
+is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-holds.schema.json" l.json 2>&1)" '' '--hold: the JSON fits its schema'
+for name in outer inner; do
+	read -r holds ns < <(awk -v name=$name '$1 == name { print $2, $3 }' own)
+	is "$(of $name .holds)" "$holds" "$name: how often it was held"
+	near "$(of $name '.total_ns - (.oldest_ns // 0)')" "$ns" 20000000 "… and how long: $((ns / 1000000)) ms, whatever is given back first"
+done
+is "$(of outer .held_now) $(of inner .held_now) $(jq '"\(.lost) \(.held_from_before)"' -r l.json)" '1 0 0 0' 'one is held at the end'
+exec {hold}>&-
+wait
+if ! readelf -n "$(ldd "$W/holds" | awk '/libc.so.6/ { print $3 }')" | grep -q mutex_acquired; then
+	exits 125 '--hold: a C library without probes' "$INSPECT" trace --locks --hold -- true
+	like "$(cat "$tmp/err")" 'no C library of the target has probes.*--enable-systemtap.*fix: inspect trace --locks' '… says what is missing, and what to do'
+else
+	skip "this machine's C library has them" 2
+fi
 
 python=/usr/bin/python3.11
 if [ -x $python ]; then
@@ -123,4 +160,5 @@ END
 else
 	skip 'no python3.11' 3
 fi
+exits 2 '--hold alone' "$INSPECT" trace --hold -- true
 exits 2 '--lock alone' "$INSPECT" trace --lock x -- true
