@@ -72,7 +72,9 @@ enum syscall_arg {
 	ARG_ITIMERVAL,
 	ARG_STAT_OUT,
 	ARG_STATX_OUT,
-	ARG_POLLFDS, /* struct pollfd[next argument] */
+	ARG_POLLFDS,       /* struct pollfd[next argument] */
+	ARG_FUTEX_WAITERS, /* struct futex_waitv[next argument] */
+	ARG_FUTEX_PAIR,    /* struct futex_waitv[2]: from, to */
 	ARG_EPOLL_EVENT,
 	ARG_EPOLL_EVENTS_OUT, /* as many as the result says */
 	ARG_FDS_OUT,          /* int[2]: pipe, socketpair */

@@ -32,6 +32,8 @@ static const struct stream_arg takes[SYSCALL_ARG_KINDS] = {
 	[ARG_STAT_OUT] = {.op = STREAM_STRUCT, .at_exit = 1, .size_bytes = sizeof(struct stat)},
 	[ARG_STATX_OUT] = {.op = STREAM_STRUCT, .at_exit = 1, .size_bytes = sizeof(struct statx)},
 	[ARG_POLLFDS] = {.op = STREAM_ARRAY, .at_exit = 1, .count = NEXT, .size_bytes = 8},
+	[ARG_FUTEX_WAITERS] = {.op = STREAM_ARRAY, .count = NEXT, .size_bytes = 24},
+	[ARG_FUTEX_PAIR] = {.op = STREAM_STRUCT, .size_bytes = 48},
 	[ARG_EPOLL_EVENT] = {.op = STREAM_STRUCT, .size_bytes = sizeof(struct epoll_event)},
 	[ARG_EPOLL_EVENTS_OUT] = {.op = STREAM_ARRAY,
 				  .at_exit = 1,

@@ -369,23 +369,62 @@ static bool futex_value(const struct arg_text *a)
 	return true;
 }
 
+/* struct futex_waitv (include/uapi/linux/futex.h). */
+static bool futex_waiters(const struct arg_text *a)
+{
+	const struct syscall_capture *c = capture_find(a->e, a->i, CAPTURE_MEMORY, 0);
+	struct {
+		uint64_t value, user_va;
+		uint32_t flags, reserved;
+	} w;
+
+	if (!c)
+		return false;
+	strbuf_putc(a->out, '[');
+	for (size_t at = 0; at + sizeof(w) <= c->n_bytes; at += sizeof(w)) {
+		memcpy(&w, (const char *)c->data + at, sizeof(w));
+		strbuf_printf(a->out, "%s{val=0x%llx, uaddr=0x%llx, flags=", at ? ", " : "",
+			      (unsigned long long)w.value, (unsigned long long)w.user_va);
+		flags_text(flag_table_of(ARG_FUTEX2), w.flags, a->out);
+		strbuf_putc(a->out, '}');
+	}
+	strbuf_puts(a->out, c->truncated ? ", ...]" : "]");
+	return true;
+}
+
 bool struct_text(const struct arg_text *a)
 {
 	static bool (*const printers[SYSCALL_ARG_KINDS])(const struct arg_text *) = {
-		[ARG_SOCKADDR] = address,         [ARG_SOCKADDR_OUT] = address,
-		[ARG_SOCKLEN_OUT] = int_text,     [ARG_TIMESPEC] = timespec,
-		[ARG_TIMESPEC_OUT] = timespec,    [ARG_TIMESPECS] = timespecs,
-		[ARG_TIMEVAL] = timeval,          [ARG_TIMEVAL_OUT] = timeval,
-		[ARG_ITIMERVAL] = itimer,         [ARG_STAT_OUT] = file_status,
-		[ARG_STATX_OUT] = file_status_x,  [ARG_POLLFDS] = polled,
-		[ARG_EPOLL_EVENT] = epoll_events, [ARG_EPOLL_EVENTS_OUT] = epoll_events,
-		[ARG_FDS_OUT] = descriptors,      [ARG_FDSET] = fd_set_text,
-		[ARG_INT_IN] = int_text,          [ARG_INT_OUT] = int_text,
-		[ARG_LONG_OUT] = long_text,       [ARG_SIZE_OUT] = long_text,
-		[ARG_STATUS_OUT] = wait_status,   [ARG_SIGSET] = signal_set,
-		[ARG_SIGSET_OUT] = signal_set,    [ARG_CLONE_ARGS] = clone_args,
-		[ARG_OPEN_HOW] = open_how,        [ARG_RLIMIT] = limits,
-		[ARG_RLIMIT_OUT] = limits,        [ARG_FUTEX_VALUE] = futex_value,
+		[ARG_SOCKADDR] = address,
+		[ARG_SOCKADDR_OUT] = address,
+		[ARG_SOCKLEN_OUT] = int_text,
+		[ARG_TIMESPEC] = timespec,
+		[ARG_TIMESPEC_OUT] = timespec,
+		[ARG_TIMESPECS] = timespecs,
+		[ARG_TIMEVAL] = timeval,
+		[ARG_TIMEVAL_OUT] = timeval,
+		[ARG_ITIMERVAL] = itimer,
+		[ARG_STAT_OUT] = file_status,
+		[ARG_STATX_OUT] = file_status_x,
+		[ARG_POLLFDS] = polled,
+		[ARG_EPOLL_EVENT] = epoll_events,
+		[ARG_EPOLL_EVENTS_OUT] = epoll_events,
+		[ARG_FDS_OUT] = descriptors,
+		[ARG_FDSET] = fd_set_text,
+		[ARG_INT_IN] = int_text,
+		[ARG_INT_OUT] = int_text,
+		[ARG_LONG_OUT] = long_text,
+		[ARG_SIZE_OUT] = long_text,
+		[ARG_STATUS_OUT] = wait_status,
+		[ARG_SIGSET] = signal_set,
+		[ARG_SIGSET_OUT] = signal_set,
+		[ARG_CLONE_ARGS] = clone_args,
+		[ARG_OPEN_HOW] = open_how,
+		[ARG_RLIMIT] = limits,
+		[ARG_RLIMIT_OUT] = limits,
+		[ARG_FUTEX_VALUE] = futex_value,
+		[ARG_FUTEX_WAITERS] = futex_waiters,
+		[ARG_FUTEX_PAIR] = futex_waiters,
 	};
 
 	return printers[a->kinds[a->i]] && printers[a->kinds[a->i]](a);
