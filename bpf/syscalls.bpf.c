@@ -87,11 +87,12 @@ static __noinline void unmatched(struct call_state *st)
 	st->born = st->running = 0;
 }
 
-static __always_inline void leave(struct task_struct *task, __s64 result, __u64 now_ns)
+/* The clock is read when it is known that the call counts: of all that others pay it is the most. */
+static __always_inline void leave(struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
 	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
-	struct finished f = {.task = task, .st = st, .result = result};
-	__u64 value;
+	struct finished f = {.task = task, .regs = regs, .st = st, .result = result};
+	__u64 value, now_ns;
 
 	if (!st)
 		return;
@@ -99,6 +100,7 @@ static __always_inline void leave(struct task_struct *task, __s64 result, __u64 
 		unmatched(st);
 		return;
 	}
+	now_ns = bpf_ktime_get_ns();
 	if (st->from_before && st->enter_ns < shared.start_ns)
 		st->enter_ns = shared.start_ns;
 	f.latency_ns = now_ns - st->enter_ns;
@@ -145,10 +147,8 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
-
 	if (target_shared.active)
-		leave(bpf_get_current_task_btf(), result, now_ns);
+		leave(bpf_get_current_task_btf(), regs, result);
 	return 0;
 }
 
@@ -173,10 +173,8 @@ int on_one_enter(struct one_call *ctx)
 SEC("tp/syscalls/sys_exit_getppid")
 int on_one_exit(struct one_call *ctx)
 {
-	__u64 now_ns = bpf_ktime_get_ns();
-
 	if (target_shared.active)
-		leave(bpf_get_current_task_btf(), ctx->args_or_result[0], now_ns);
+		leave(bpf_get_current_task_btf(), NULL, ctx->args_or_result[0]);
 	return 0;
 }
 

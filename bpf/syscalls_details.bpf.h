@@ -60,18 +60,22 @@ static __noinline void add_detail(__u32 kind, __u32 id, __u64 value, __u64 sum)
 	add_detail_key(&key, sum);
 }
 
+/* A server's most frequent detail. Its key has the thread, so that nobody else counts there. */
 static __noinline int small_write(struct finished *f, __u32 pid, __u32 tid, __s32 fd)
 {
 	struct syscalls_detail_key key = {
 		.kind = SYSCALLS_SMALL_WRITE, .id = tid, .value = (__u64)pid << 32 | (__u32)fd};
 	struct syscalls_detail first = {.count = 1, .sum = f->result, .max = f->result};
+	struct syscalls_detail *at = bpf_map_lookup_elem(&details, &key);
 
-	if (add_to_detail(&key, f->result))
+	if (at) {
+		at->count++;
+		at->sum += f->result;
 		return 0;
+	}
 	note_file(f->st, f->task, fd);
 	first.file = f->st->file;
-	if (bpf_map_update_elem(&details, &key, &first, BPF_NOEXIST) &&
-	    !add_to_detail(&key, f->result))
+	if (bpf_map_update_elem(&details, &key, &first, BPF_NOEXIST))
 		count(SYSCALLS_DETAILS_FULL, 1);
 	return 0;
 }
@@ -120,6 +124,17 @@ static __always_inline void current_ids(struct task_struct *task, __u32 *pid, __
 	*tid = both;
 }
 
+static __always_inline long first_arg(struct finished *f, __u64 *ret)
+{
+#if defined(__TARGET_ARCH_x86)
+	if (f->regs) {
+		*ret = f->regs->di;
+		return 0;
+	}
+#endif
+	return call_first_arg_read(f->task, ret);
+}
+
 static __noinline int add_details(struct finished *f)
 {
 	__u32 traits = f->traits, pid, tid;
@@ -128,8 +143,7 @@ static __noinline int add_details(struct finished *f)
 
 	/* Most of those that come here. */
 	if (traits & SYSCALLS_WRITES) {
-		if (f->result < 0 || f->result >= SMALL_WRITE_BYTES ||
-		    call_first_arg_read(f->task, &fd))
+		if (f->result < 0 || f->result >= SMALL_WRITE_BYTES || first_arg(f, &fd))
 			return 0;
 		current_ids(f->task, &pid, &tid);
 		return small_write(f, pid, tid, (__s32)fd);

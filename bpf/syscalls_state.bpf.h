@@ -150,6 +150,7 @@ static __noinline int note_call_file(struct call_state *st, struct task_struct *
 /* A finished call. */
 struct finished {
 	struct task_struct *task;
+	struct pt_regs *regs; /* NULL: not handed to the program */
 	struct call_state *st;
 	__s64 result;
 	__u64 latency_ns;
