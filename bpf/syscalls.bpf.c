@@ -87,7 +87,7 @@ static __noinline void unmatched(struct call_state *st)
 	st->born = st->running = 0;
 }
 
-/* The clock is read when it is known that the call counts: of all that others pay it is the most. */
+/* The clock is read when it is known that the call counts: nothing costs others more. */
 static __always_inline void leave(struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
 	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);

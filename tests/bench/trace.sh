@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 # What `inspect trace -c` costs its target, beside no tool, strace -c -f, perf trace -s and a bpftrace
-# histogram: a getppid loop, dd bs=1, 16 processes with 62,500 calls, a redis under load. Run in turns.
+# histogram: a getppid loop, dd bs=1, 16 processes with 62,500 calls, redis and nginx under load. In
+# turns. ONLY=server: these two alone, without strace.
 set -eu
 cd "$(dirname "$0")/../.."
 export O=${O:-build}
