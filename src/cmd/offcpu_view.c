@@ -3,7 +3,7 @@
 
 #include <inspect/term.h>
 
-enum { THREADS_SHOWN = 10, REASONS_SHOWN = 4 };
+enum { THREADS_SHOWN = 10, REASONS_SHOWN = 4, REASONS_IN_LINE = 2 };
 
 double offcpu_percent(uint64_t part, uint64_t whole)
 {
@@ -31,7 +31,7 @@ static void add_thread(struct thread_sums *s, const struct wait_thread *t)
 	s->unknown_ns += t->totals.lost_ns + t->totals.short_ns;
 	for (size_t i = 0; i < WAIT_REASONS; i++) {
 		s->by_reason[i] += t->by_reason[i];
-		if (i != WAIT_RUNNABLE && i != WAIT_THROTTLED)
+		if (i != WAIT_RUNNABLE && i != WAIT_THROTTLED && i != WAIT_RUNNING)
 			s->waiting_ns += t->by_reason[i];
 	}
 }
@@ -67,7 +67,8 @@ static int by_busy_time(const void *a, const void *b)
 	return (x->serial > y->serial) - (x->serial < y->serial);
 }
 
-/* The reasons that there are, that with most time first, without RUNNABLE. Their number. */
+/* The reasons that there are, that with most time first, without RUNNABLE and RUNNING. Their
+ * number. */
 static size_t rank_reasons(const struct thread_sums *s, enum wait_reason *ret)
 {
 	size_t n = 0;
@@ -75,7 +76,7 @@ static size_t rank_reasons(const struct thread_sums *s, enum wait_reason *ret)
 	for (unsigned i = 0; i < WAIT_REASONS; i++) {
 		size_t at = n;
 
-		if (i == WAIT_RUNNABLE || !s->by_reason[i])
+		if (i == WAIT_RUNNABLE || i == WAIT_RUNNING || !s->by_reason[i])
 			continue;
 		for (; at && s->by_reason[ret[at - 1]] < s->by_reason[i]; at--)
 			ret[at] = ret[at - 1];
@@ -85,7 +86,7 @@ static size_t rank_reasons(const struct thread_sums *s, enum wait_reason *ret)
 	return n;
 }
 
-enum { BEFORE_REASONS = 6 };
+enum { BEFORE_REASONS = 7 };
 
 static size_t thread_columns(struct result *r, const enum wait_reason *rank, size_t n,
 			     struct column *ret)
@@ -96,6 +97,7 @@ static size_t thread_columns(struct result *r, const enum wait_reason *rank, siz
 		{"wall_ns", "wall", CELL_NS, 0},
 		{"running_percent", "running", CELL_PERCENT, 0},
 		{"runnable_percent", "runnable", CELL_PERCENT, 0},
+		{"waiting_percent", "waiting", CELL_PERCENT, 0},
 		{"idle_percent", "idle", CELL_PERCENT, COLUMN_DATA_ONLY},
 	};
 	static const struct column last[] = {
@@ -114,8 +116,7 @@ static size_t thread_columns(struct result *r, const enum wait_reason *rank, siz
 		for (char *c = key; *c; c++)
 			*c = *c == ' ' ? '_' : *c;
 		ret[at] = (struct column){result_text(r, "%s", key), name, CELL_PERCENT,
-					  i < REASONS_SHOWN ? i ? COLUMN_SPARE : 0
-							    : COLUMN_DATA_ONLY};
+					  i < REASONS_SHOWN ? COLUMN_SPARE : COLUMN_DATA_ONLY};
 	}
 	memcpy(ret + at, last, sizeof(last));
 	return at + ARRAY_SIZE(last);
@@ -130,6 +131,7 @@ static void put_thread(struct result *r, size_t section, const enum wait_reason 
 		cell_u64(CELL_NS, s->wall_ns),
 		cell_double(CELL_PERCENT, offcpu_percent(s->on_ns, s->wall_ns)),
 		cell_double(CELL_PERCENT, offcpu_percent(s->by_reason[WAIT_RUNNABLE], s->wall_ns)),
+		cell_double(CELL_PERCENT, offcpu_percent(s->waiting_ns, s->wall_ns)),
 		cell_double(CELL_PERCENT, offcpu_percent(s->idle_ns, s->wall_ns)),
 	};
 	size_t at = BEFORE_REASONS;
@@ -144,7 +146,7 @@ static void put_thread(struct result *r, size_t section, const enum wait_reason 
 	result_row(r, section, cells);
 }
 
-static int add_threads(struct result *r, const struct offcpu_view *v)
+int offcpu_add_threads(struct result *r, const struct offcpu_view *v, const char *key)
 {
 	const struct waits *w = v->waits;
 	CLEANUP(freep)
@@ -157,8 +159,7 @@ static int add_threads(struct result *r, const struct offcpu_view *v)
 
 	if (!order || !columns)
 		return -ENOMEM;
-	section = result_section(r, "threads", "", columns,
-				 thread_columns(r, rank, n_reasons, columns));
+	section = result_section(r, key, "", columns, thread_columns(r, rank, n_reasons, columns));
 	for (size_t i = 0; i < w->threads.n; i++)
 		order[i] = &w->threads.v[i];
 	if (w->threads.n)
@@ -181,7 +182,7 @@ static int add_threads(struct result *r, const struct offcpu_view *v)
 
 int offcpu_tables(struct result *r, const struct offcpu_view *v)
 {
-	int err = add_threads(r, v);
+	int err = offcpu_add_threads(r, v, "threads");
 
 	if (!err && v->with_loops)
 		err = offcpu_add_loops(r, v);
@@ -189,6 +190,42 @@ int offcpu_tables(struct result *r, const struct offcpu_view *v)
 }
 
 /* --- the first line --------------------------------------------------------------------------- */
+
+/* " (sleep 40 %, lock 20 %)": the largest of what is waited for. */
+static void put_reasons(struct strbuf *b, const struct thread_sums *s)
+{
+	enum wait_reason rank[WAIT_REASONS];
+	size_t n = rank_reasons(s, rank), shown = 0;
+
+	for (size_t i = 0; i < n && shown < REASONS_IN_LINE; i++) {
+		double percent = offcpu_percent(s->by_reason[rank[i]], s->wall_ns);
+
+		if (rank[i] == WAIT_THROTTLED || percent < 1)
+			continue;
+		strbuf_printf(b, "%s%s %.0f %%", shown++ ? ", " : " (", wait_reason_name(rank[i]),
+			      percent);
+	}
+	if (shown)
+		strbuf_putc(b, ')');
+}
+
+/* Of several threads the one that ran most. */
+static void put_hottest(struct strbuf *b, const struct offcpu_view *v)
+{
+	const struct waits *w = v->waits;
+	const struct wait_thread *most = NULL;
+	double percent;
+
+	for (size_t i = 0; i < w->threads.n; i++)
+		if (!most || w->threads.v[i].totals.on_ns > most->totals.on_ns)
+			most = &w->threads.v[i];
+	percent = most ? offcpu_percent(most->totals.on_ns, v->recording->profile->duration_ns) : 0;
+	if (w->threads.n < 2 || percent < 1)
+		return;
+	strbuf_puts(b, " · hottest thread ");
+	term_escape(b, most->totals.comm, strnlen(most->totals.comm, sizeof(most->totals.comm)));
+	strbuf_printf(b, " %.0f %%", percent);
+}
 
 void offcpu_headline(struct strbuf *b, const struct offcpu_view *v)
 {
@@ -203,12 +240,15 @@ void offcpu_headline(struct strbuf *b, const struct offcpu_view *v)
 		      l->cpus_online);
 	if (l->quota > 0)
 		strbuf_printf(b, " (quota %.3g)", l->quota);
+	strbuf_printf(b, " · %.0f %% running", offcpu_percent(s.on_ns, s.wall_ns));
 	strbuf_printf(b, " · %.0f %% waiting", offcpu_percent(s.waiting_ns, s.wall_ns));
+	put_reasons(b, &s);
 	strbuf_printf(b, " · %.0f %% runnable",
 		      offcpu_percent(s.by_reason[WAIT_RUNNABLE], s.wall_ns));
 	if (throttled)
 		strbuf_printf(b, " · %.0f %% throttled", offcpu_percent(throttled, s.wall_ns));
 	if (throttled && l->n_throttled > 0)
 		strbuf_printf(b, " (%lld times)", (long long)l->n_throttled);
+	put_hottest(b, v);
 	strbuf_printf(b, " · lost %llu", (unsigned long long)v->recording->profile->losses.lost);
 }

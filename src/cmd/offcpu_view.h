@@ -24,7 +24,8 @@ struct offcpu_view {
 void offcpu_headline(struct strbuf *b, const struct offcpu_view *v);
 int offcpu_tables(struct result *r, const struct offcpu_view *v); /* 0 or -ENOMEM */
 
-/* Within these tables. 0 or -ENOMEM. */
+/* Within these tables, and in that of record --wall. 0 or -ENOMEM. */
+int offcpu_add_threads(struct result *r, const struct offcpu_view *v, const char *key);
 int offcpu_add_waits(struct result *r, const struct offcpu_view *v, uint64_t wall_ns);
 int offcpu_add_stacks(struct result *r, const struct offcpu_view *v);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "measure.h"
+#include "offcpu_view.h"
 #include "print_result.h"
 #include "quality.h"
 #include "quality_gate.h"
@@ -79,6 +80,17 @@ static const struct column thread_columns[] = {
 	{"comm", "thread", CELL_TEXT, COLUMN_CUT},
 };
 
+/* With --wall, where people get a table of how each thread's time went. */
+static const struct column wall_thread_columns[] = {
+	{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"tid", "tid", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"share_percent", "share", CELL_PERCENT, COLUMN_DATA_ONLY},
+	{"cpu_percent", "of a CPU", CELL_PERCENT, COLUMN_DATA_ONLY},
+	{"samples", "samples", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"comm", "thread", CELL_TEXT, COLUMN_DATA_ONLY},
+};
+_Static_assert(ARRAY_SIZE(wall_thread_columns) == ARRAY_SIZE(thread_columns), "the same");
+
 enum { THREADS_SHOWN = 10 };
 
 struct thread_share {
@@ -116,17 +128,39 @@ static struct thread_share *share_by_thread(const struct profile *p)
 	return v;
 }
 
-static double cpu_percent(const struct profile *p, uint64_t weight_ns)
+static double cpu_percent(const struct profile *p, uint64_t ran_ns)
 {
-	return p->duration_ns ? 100.0 * (double)weight_ns / (double)p->duration_ns : 0;
+	return p->duration_ns ? 100.0 * (double)ran_ns / (double)p->duration_ns : 0;
 }
 
-static void add_threads(struct result *r, const struct profile *p, const struct thread_share *v,
+/* With --wall the weight is all of a thread's time: what it ran is known by its last name. */
+static struct cell cpu_cell(struct result *r, const struct recording *rec,
+			    const struct profile_thread *t, uint64_t weight)
+{
+	const struct profile *p = rec->profile;
+	const struct waits *w = rec->waits;
+
+	if (!w)
+		return p->events.n && p->events.v[0].is_time
+			       ? cell_double(CELL_PERCENT, cpu_percent(p, weight))
+			       : cell_null(r, "the event does not measure time");
+	for (size_t i = 0; i < w->threads.n; i++) {
+		const struct offcpu_totals *totals = &w->threads.v[i].totals;
+
+		if (totals->tid == t->tid && totals->pid == t->pid &&
+		    str_eq(totals->comm, intern_str(&p->strings, t->comm)))
+			return cell_double(CELL_PERCENT, cpu_percent(p, totals->on_ns));
+	}
+	return cell_null(r, "the thread has another name since");
+}
+
+static void add_threads(struct result *r, const struct recording *rec, const struct thread_share *v,
 			uint64_t total, const char *output)
 {
-	bool is_time = p->events.n && p->events.v[0].is_time;
+	const struct profile *p = rec->profile;
 	size_t section =
-		result_section(r, "threads", "", thread_columns, ARRAY_SIZE(thread_columns));
+		result_section(r, "threads", "", rec->waits ? wall_thread_columns : thread_columns,
+			       ARRAY_SIZE(thread_columns));
 
 	for (size_t i = 0; i < p->threads.n && v[i].count; i++) {
 		const struct profile_thread *t = &p->threads.v[v[i].thread];
@@ -135,8 +169,7 @@ static void add_threads(struct result *r, const struct profile *p, const struct 
 			cell_u64(CELL_COUNT, t->tid),
 			cell_double(CELL_PERCENT,
 				    total ? 100.0 * (double)v[i].weight / (double)total : 0),
-			is_time ? cell_double(CELL_PERCENT, cpu_percent(p, v[i].weight))
-				: cell_null(r, "the event does not measure time"),
+			cpu_cell(r, rec, t, v[i].weight),
 			cell_u64(CELL_COUNT, v[i].count),
 			cell_text(r, intern_str(&p->strings, t->comm)),
 		};
@@ -302,6 +335,7 @@ static int print_summary(const struct record_values *v, const struct recording *
 	CLEANUP(result_release) struct result r;
 	CLEANUP(strbuf_release) struct strbuf line = {0}, ascii = {0};
 	CLEANUP(freep) struct thread_share *threads = share_by_thread(rec->profile);
+	const struct offcpu_view view = {.recording = rec, .waits = rec->waits};
 	uint64_t total, count;
 	int err;
 
@@ -309,13 +343,19 @@ static int print_summary(const struct record_values *v, const struct recording *
 	if (!threads)
 		return diag_errno(d, -ENOMEM, "summary");
 	profile_totals(rec->profile, 0, &total, &count);
-	first_line(&line, rec, threads, total);
+	if (rec->waits)
+		offcpu_headline(&line, &view);
+	else
+		first_line(&line, rec, threads, total);
 	result_fact(&r, "summary", "", cell_text(&r, strbuf_str(&line)));
 	result_fact(&r, "target_cpus", "",
 		    rec->load.cpus >= 0 ? cell_double(CELL_NUMBER, rec->load.cpus)
 					: cell_null(&r, "not known for this kind of target"));
 	add_notes(&r, rec, output);
-	add_threads(&r, rec->profile, threads, total, output);
+	add_threads(&r, rec, threads, total, output);
+	err = rec->waits ? offcpu_add_threads(&r, &view, "wall") : 0;
+	if (err)
+		return diag_errno(d, err, "summary");
 	if (wants_data(v)) {
 		err = print_result(&r, &v->common, true, d);
 	} else {

@@ -35,8 +35,10 @@ fits "$tmp/diff.json" diff 'diff'
 "$INSPECT" doctor --json >"$tmp/doctor.json" 2>"$tmp/err"
 fits "$tmp/doctor.json" doctor 'doctor'
 
-"$INSPECT" offcpu --json -- "$W/wait_shares" 0.3 >"$tmp/offcpu.json" 2>"$tmp/err"
+"$INSPECT" offcpu --json --loop -- "$W/event_loops" >"$tmp/offcpu.json" 2>"$tmp/err"
 fits "$tmp/offcpu.json" offcpu 'offcpu'
+"$INSPECT" record --json --wall -o "$tmp/wall.data" -- "$W/wait_shares" 0.3 >"$tmp/wall.json" 2>"$tmp/err"
+fits "$tmp/wall.json" record 'record --wall'
 
 "$INSPECT" report --json "$tmp/missing.data" >"$tmp/out" 2>"$tmp/error.json"
 fits "$tmp/error.json" error 'a failure'

@@ -71,7 +71,8 @@ ok 'grep -q "\[waiting: read pipe:\[[0-9]*\]\]_\[k\];\[woken by feeder\]_\[k\];.
 
 # --- all of a thread's time -----------------------------------------------------------------------
 
-exits 0 'record --wall' sh -c "exec '$INSPECT' record -q --wall -F 499 -o '$tmp/w.data' -- '$W/wait_shares' 2 >'$tmp/truth'"
+exits 0 'record --wall' sh -c "exec '$INSPECT' record --wall --json -F 499 -o '$tmp/w.data' -- '$W/wait_shares' 2 2>'$tmp/truth'"
+mv "$tmp/out" "$tmp/w.json"
 "$INSPECT" flame --folded "$tmp/w.data" >"$tmp/w.folded" 2>"$tmp/err"
 wall=$(truth wall)
 # leaf PATTERN: ns of the worker at leaves that match
@@ -80,6 +81,14 @@ near "$(share "$(leaf '')" "$wall")" 100 2 "a thread's frames add up to its wall
 near "$(share "$(leaf '.on-cpu.')" "$wall")" "$(share "$(truth cpu)" "$wall")" 2 'what it ran'
 near "$(share "$(leaf '.waiting: futex the_lock.')" "$wall")" "$(share "$(truth lock)" "$wall")" 2 \
 	'what it waited for a lock'
+jq '.wall[] | select(.comm == "worker")' "$tmp/w.json" >"$tmp/worker.json"
+near "$(jq .running_percent "$tmp/worker.json")" "$(share "$(truth cpu)" "$wall")" 2 'the summary says what it ran'
+near "$(jq .lock_percent "$tmp/worker.json")" "$(share "$(leaf '.waiting: futex the_lock.')" "$wall")" 2 'what it waited for'
+near "$(jq '.running_percent + .runnable_percent + .waiting_percent' "$tmp/worker.json")" 100 2 'which is all of its time'
+near "$(jq '.threads[] | select(.comm == "worker") | .cpu_percent' "$tmp/w.json")" \
+	"$(jq .running_percent "$tmp/worker.json")" 2 'of a CPU it had what it ran'
+like "$(jq -r .summary "$tmp/w.json")" \
+	'· [0-9]+ % running · [0-9]+ % waiting \(sleep [0-9]+ %, lock [0-9]+ %\) · [0-9]+ % runnable' 'and so does the first line'
 "$INSPECT" flame "$tmp/w.data" >"$tmp/w.svg" 2>"$tmp/err"
 is "$(grep -o 'class="[orw][0-9]"' "$tmp/w.svg" | cut -c8 | sort -u | tr '\n' ' ')" 'o r w ' \
 	'three colours of leaves'

@@ -190,12 +190,18 @@ unlike "$(jq -r '.findings[].rule' "$tmp/json")" gpu-driver-lock '… and those 
 # Descriptors are named by their path there: what begins with /dev/nvidia is a GPU.
 mkdir /dev/nvidia-test-$$ && on_exit "umount -l /dev/nvidia-test-$$; rmdir /dev/nvidia-test-$$"
 mount --bind "$dev" /dev/nvidia-test-$$
-"$calls" /dev/nvidia-test-$$ answer 20000 28 0 0 open nvidiactl sleep 500 rm 0x2a 32 8:0x101 60 &
+"$calls" /dev/nvidia-test-$$ answer 20000 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 1000 &
 caller=$!
-"$INSPECT" offcpu --json -p $caller -d 1.5 >"$tmp/json" 2>"$tmp/err"
+"$INSPECT" record -q --wall -o "$tmp/wall.data" -p $caller -d 1 2>"$tmp/wall.err" &
+recorder=$!
+"$INSPECT" offcpu --json -p $caller -d 1 >"$tmp/json" 2>"$tmp/err"
+wait $recorder
+kill $caller
 wait $caller
 like "$(jq -r '[.waits[].for] | join("\n")' "$tmp/json")$(cat "$tmp/err")" \
 	"\[gpu: RM_CONTROL\] /dev/nvidia-test-$$/nvidiactl" 'offcpu names waits in the driver'
+ok '"$INSPECT" flame --folded "$tmp/wall.data" 2>/dev/null | grep -qF "[waiting: [gpu: RM_CONTROL] /dev/nvidia-test-$$/nvidiactl]"' \
+	'and so does record --wall'
 
 # --- refusals --------------------------------------------------------------------------------------
 
