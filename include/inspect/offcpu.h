@@ -19,6 +19,14 @@
 struct offcpu_probe;
 struct pollfd;
 
+/* How many of each there is room for; 0: as many as usual. */
+struct offcpu_room {
+	uint32_t rows;   /* that change between two reads */
+	uint32_t stacks; /* and chains of wakers */
+	uint32_t totals; /* threads that end between two reads */
+	uint32_t loops;
+};
+
 struct offcpu_config {
 	const struct probe_target *target; /* without rows: no user stacks */
 	bool kernel_stacks;
@@ -34,6 +42,7 @@ struct offcpu_config {
 	const struct syscall_set *only;    /* of calls; NULL: all */
 	/* Points in code, neither waits nor calls; its target is not used. */
 	const struct probe_counts_config *probe;
+	struct offcpu_room room;
 	uint8_t arguments[OFFCPU_SYSCALLS]; /* enum offcpu_argument, by number */
 };
 

@@ -66,6 +66,9 @@ int options_parse(const struct option_binding *bindings, size_t n_bindings, int 
 /* A whole decimal number, without sign or space. 0, -EINVAL, or -ERANGE when above max. */
 int options_number(const char *text, uint64_t max, uint64_t *ret);
 
+/* Of -m: an `unsigned`, a power of two. */
+int options_mmap_pages(void *value, const char *arg, struct diag *d);
+
 /* Refuses two options of which only one makes sense, by the names that are given. 0 or -EINVAL. */
 int options_conflict(const char *a, bool a_given, const char *b, bool b_given, struct diag *d);
 

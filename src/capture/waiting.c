@@ -500,6 +500,7 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		.tick_hz = c->tick_hz,
 		.chains = c->chains && c->with_stacks,
 		.loops = c->loops,
+		.room = c->room,
 	};
 	int err;
 

@@ -18,6 +18,7 @@ struct waiting_config {
 	uint64_t min_wait_ns, max_wait_ns;
 	bool chains; /* who woke whom, above what is waited for */
 	bool loops;
+	struct offcpu_room room;
 	bool calls; /* the event is "syscalls", the leaf frame the call */
 	const struct syscall_set *only;
 	const struct probe_counts_config *probe; /* the event is "probe", the leaf frame its text */

@@ -94,7 +94,7 @@ static int parse_max_stack(void *value, const char *arg, struct diag *d)
 
 #define MMAP_PAGES_MAX (1u << 20)
 
-static int parse_mmap_pages(void *value, const char *arg, struct diag *d)
+int options_mmap_pages(void *value, const char *arg, struct diag *d)
 {
 	uint64_t v = 0;
 	int err = parse_positive(arg, MMAP_PAGES_MAX, &v, d);
@@ -231,7 +231,7 @@ static const struct option sampling_options[] = {
 	 .type = OPTION_CUSTOM,
 	 .offset = AT(mmap_pages),
 	 .help = "pages of each CPU's ring, a power of two",
-	 .parse = parse_mmap_pages},
+	 .parse = options_mmap_pages},
 	{0},
 };
 #undef AT

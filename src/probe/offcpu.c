@@ -440,6 +440,25 @@ static void fill_calls(const struct syscall_set *only, struct offcpu_calls *ret)
 	ret->rt_sigreturn = (uint32_t)SYS_rt_sigreturn;
 }
 
+static void make_room(struct offcpu *k, const struct offcpu_config *c)
+{
+	const struct offcpu_room *room = &c->room;
+	const struct {
+		struct bpf_map *map;
+		uint32_t n;
+	} all[] = {
+		{k->maps.rows_even, room->rows},     {k->maps.rows_odd, room->rows},
+		{k->maps.stacks_sent, room->stacks}, {k->maps.chains_sent, room->stacks},
+		{k->maps.totals, room->totals},      {k->maps.loops, c->loops ? room->loops : 1},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (all[i].n)
+			bpf_map__set_max_entries(all[i].map, all[i].n);
+	if (!c->chains)
+		bpf_map__set_max_entries(k->maps.chains_sent, 1);
+}
+
 static int load(struct offcpu_probe *o, const struct offcpu_config *c, const struct host *h,
 		struct diag *d)
 {
@@ -471,8 +490,7 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 			.with_loops = c->loops,
 		};
 		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz || c->loops);
-		if (!c->loops)
-			bpf_map__set_max_entries(k->maps.loops, 1);
+		make_room(k, c);
 		err = choose_programs(k, c);
 		if (err)
 			return diag_errno(d, err, "preparing BPF programs");

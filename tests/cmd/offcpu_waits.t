@@ -109,6 +109,17 @@ until [ -s "$tmp/address" ]; do sleep 0.05; done
 is "$(jq -r '[.waits[] | select(.reason == "poll") | .for, .before, .open]  | join(" ")' "$tmp/before.json")" \
 	"poll TCP $(cat "$tmp/address") 1 1" 'and one that has waited since before the start'
 
+# --- what is missing ------------------------------------------------------------------------------
+
+"$INSPECT" offcpu --json -m 1 -- "$W/losses" stacks >"$tmp/ring.json" 2>"$tmp/err"
+unsent=$(jq -r '.notes[]' "$tmp/ring.json" | awk '/ stacks did not fit into the ring/ { print $1 }')
+ok '[ "${unsent:-0}" -gt 0 ]' 'a ring of one page: stacks that did not fit are counted'
+near "$(jq '[.threads[] | select(.tid) | .running_percent + .runnable_percent + .waiting_percent] | min' "$tmp/ring.json")" \
+	100 2 'their waits are there all the same'
+"$INSPECT" offcpu --json -- "$W/losses" absent >"$tmp/absent.json" 2>"$tmp/err"
+is "$(jq '[.truncated_by_reason[] | select(.reason == "stack not readable") | .samples > 0] | any' "$tmp/absent.json")" true \
+	'a page of the stack that is not in memory: cut stacks are counted by their reason'
+
 # --- a quota --------------------------------------------------------------------------------------
 
 cat >"$tmp/spin.py" <<'END'
