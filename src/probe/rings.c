@@ -307,16 +307,28 @@ static int emit_lost(uint64_t id, uint32_t cpu, uint64_t n, record_fn *emit, voi
 	return emit(ctx, &record.header, sizeof(record));
 }
 
-int probe_rings_losses(struct probe_rings *r, uint64_t id, record_fn *emit, void *ctx)
+/* What the program could not send, by slot; false: not known. */
+static bool read_failed(struct probe_rings *r)
 {
 	uint32_t zero = 0;
+
+	return bpf_map_lookup_elem(r->failed_fd, &zero, r->failed) == 0;
+}
+
+static uint64_t failed_of(const struct probe_rings *r, const struct probe_slot *slot)
+{
+	return (uint32_t)slot->cpu < r->n_possible ? r->failed[slot->cpu] : 0;
+}
+
+int probe_rings_losses(struct probe_rings *r, uint64_t id, record_fn *emit, void *ctx)
+{
 	int err = 0;
 
-	if (bpf_map_lookup_elem(r->failed_fd, &zero, r->failed) < 0)
+	if (!read_failed(r))
 		return 0;
 	for (size_t i = 0; i < r->slots.n && !err; i++) {
 		struct probe_slot *slot = &r->slots.v[i];
-		uint64_t failed = (uint32_t)slot->cpu < r->n_possible ? r->failed[slot->cpu] : 0;
+		uint64_t failed = failed_of(r, slot);
 
 		if (failed <= slot->lost_told)
 			continue;
@@ -340,9 +352,12 @@ static uint64_t slot_lost(const struct probe_rings *r, const struct probe_slot *
 
 void probe_rings_side_losses(struct probe_rings *r)
 {
+	bool known = read_failed(r);
+
 	for (size_t i = 0; i < r->slots.n; i++) {
 		uint64_t lost = slot_lost(r, &r->slots.v[i]);
+		uint64_t own = known ? failed_of(r, &r->slots.v[i]) : lost;
 
-		r->side_lost += lost - MIN(lost, r->slots.v[i].lost_told);
+		r->side_lost += lost - MIN(lost, own);
 	}
 }

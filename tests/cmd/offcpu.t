@@ -125,7 +125,7 @@ done < <(grep ^spin "$tmp/truth")
 # --- beside libbpf-tools' offcputime, at the same time ---------------------------------------------
 
 if command -v offcputime >/dev/null; then
-	"$W/wait_shares" 6 >/dev/null &
+	"$W/wait_shares" 60 >/dev/null &
 	program=$!
 	sleep 0.5
 	offcputime -p $program 3 >"$tmp/theirs" 2>/dev/null &

@@ -10,14 +10,13 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-enum { DEPTH = 12, STACKS = 1000, THREADS = 2, PAGE = 4096, ABOVE = 16 * PAGE };
+enum { DEPTH = 40, STACKS = 1000, THREADS = 2, PAGE = 4096, ABOVE = 16 * PAGE };
 
 NOINLINE void leaf(void)
 {
-	const struct timespec shortly = {.tv_nsec = 1};
+	const struct timespec shortly = {.tv_nsec = 50000};
 
 	nanosleep(&shortly, NULL);
 	__asm__ volatile(""); /* no tail call */
@@ -26,18 +25,19 @@ NOINLINE void leaf(void)
 /* Each number has a path of its own. */
 NOINLINE void down(unsigned path, int depth)
 {
-	if (!depth)
+	if (!depth) {
 		leaf();
-	else if (path & 1)
+	} else if (path & 1) {
 		down(path >> 1, depth - 1);
-	else
+		__asm__ volatile("nop"); /* a call of its own */
+	} else {
 		down(path >> 1, depth - 1);
-	__asm__ volatile("" ::"r"(path));
+		__asm__ volatile("");
+	}
 }
 
 static void *wait_everywhere(void *first)
 {
-	prctl(PR_SET_TIMERSLACK, 1);
 	for (unsigned i = 0; i < STACKS; i++)
 		down(i * 2 + (first != NULL), DEPTH);
 	return NULL;
