@@ -17,15 +17,22 @@ static const struct column frame_columns[] = {
 	{"line", "line", CELL_COUNT, COLUMN_DATA_ONLY},
 };
 
-/* Of a path, root first, without the waker's part behind what is waited for (--wakers). */
+static const char *name_at(const struct profile *p, const struct symbol_path *path, size_t i)
+{
+	return intern_str(&p->strings, p->symbols.v[path->at.v[i].symbol].name);
+}
+
+static bool is_waker(const struct profile *p, const struct symbol_path *path, size_t i)
+{
+	return str_starts(name_at(p, path, i), "[woken by ");
+}
+
+/* Of a path, root first, without the wakers' part behind what is waited for (--wakers). */
 static size_t own_frames(const struct profile *p, const struct symbol_path *path)
 {
-	for (size_t i = 0; i < path->at.n; i++) {
-		const struct symbol *symbol = &p->symbols.v[path->at.v[i].symbol];
-
-		if (str_starts(intern_str(&p->strings, symbol->name), "[woken by "))
+	for (size_t i = 0; i < path->at.n; i++)
+		if (is_waker(p, path, i))
 			return i;
-	}
 	return path->at.n;
 }
 
@@ -86,6 +93,33 @@ int offcpu_add_stacks(struct result *r, const struct offcpu_view *v)
 
 /* --- for people ------------------------------------------------------------------------------- */
 
+/* "woken by feeder: write < feed < main", one line for each link of the chain behind the first n
+ * frames. One chain of several: who woke whom differs from wait to wait. */
+static void print_wakers(struct frame_page *p, const struct profile *profile,
+			 const struct symbol_path *path, size_t n)
+{
+	bool any = false;
+
+	for (size_t i = n; i < path->at.n; i++) {
+		const struct symbol *symbol = &profile->symbols.v[path->at.v[i].symbol];
+		const char *name = name_at(profile, path, i);
+
+		if (is_waker(profile, path, i)) {
+			if (i > n)
+				frame_page_flush(p, true, "36");
+			strbuf_printf(&p->line, "%*s", FRAME_INDENT, "");
+			term_escape(&p->line, name + 1, strlen(name) - 2); /* without brackets */
+			any = false;
+		} else if (symbol->kind != FRAME_KERNEL) {
+			strbuf_puts(&p->line, any ? " < " : ": ");
+			frame_page_escape(&p->line, name);
+			any = true;
+		}
+	}
+	if (path->at.n > n)
+		frame_page_flush(p, true, "36");
+}
+
 static int print_stack(struct frame_page *p, struct result *r, const struct offcpu_view *v,
 		       const struct wait_group *g, size_t number, struct symbol_path *path)
 {
@@ -109,6 +143,7 @@ static int print_stack(struct frame_page *p, struct result *r, const struct offc
 	}
 	frame_page_kernel(p, profile, path, n);
 	frame_page_user(p, profile, path, n, v->all ? SIZE_MAX : FRAMES_SHOWN);
+	print_wakers(p, profile, path, n);
 	return p->failed ? -ENOMEM : 0;
 }
 

@@ -42,7 +42,7 @@ like "$("$INSPECT" offcpu --loop -- sleep 0.1 2>&1)" 'no event loop' 'a program 
 # --- who woke whom --------------------------------------------------------------------------------
 
 for kind in threads processes; do
-	"$INSPECT" offcpu -q --wakers -o "$tmp/$kind.data" -- "$W/stages" 0.8 $kind >"$tmp/out" 2>"$tmp/err"
+	"$INSPECT" offcpu --wakers --stacks 9 -o "$tmp/$kind.data" -- "$W/stages" 0.8 $kind >"$tmp/$kind.page" 2>"$tmp/err"
 	"$INSPECT" flame --folded "$tmp/$kind.data" 2>"$tmp/err" |
 		awk '/^stage[45];.*wait_for_turn/ && / [0-9]+$/' | sort -t ' ' -k1,1 >"$tmp/$kind.folded"
 	# Of most of its time: the chain of names.
@@ -56,3 +56,5 @@ ok 'grep -q "woken by stage4.*;pass_on;run;start_thread.*woken by stage3.*;pass_
 	'each with its stack, upside down'
 ok 'grep -q "woken by stage4.*;vfs_write_\[k\];.*woken by stage3" "$tmp/processes.folded"' \
 	"of other processes the kernel's part"
+ok 'grep -A3 "^    woken by stage4: .*write.* < pass_on < run" "$tmp/threads.page" | paste -s |
+	grep -q "woken by stage3: .*pass_on.*woken by stage2: .*woken by stage1: "' 'the page has them below the stack'

@@ -54,7 +54,7 @@ done
 # --- sockets --------------------------------------------------------------------------------------
 
 cat >"$tmp/peers.py" <<'END'
-import select, socket, sys, threading, time
+import os, select, socket, sys, threading, time
 listener = socket.socket()
 listener.bind(("127.0.0.1", 0))
 listener.listen()
@@ -82,12 +82,12 @@ def epoll_of(*sockets):
 def name(near, far):
     return "%s:%d->%s:%d" % (near.getsockname() + far.getsockname())
 
-if sys.argv[1:]:
+if sys.argv[1] == "forever":
     threading.Thread(target=poll_of, args=(server,), kwargs={"ms": 60000}, daemon=True).start()
     time.sleep(0.2)
     print(name(server, client), flush=True)
     time.sleep(60)
-calls = [(poll_one,), (poll_of, server, listener), (epoll_of, server, pair[0]), (epoll_of, server, listener)]
+calls = [(poll_one,), (poll_of, os.fdopen(os.open(sys.argv[1], os.O_RDWR))), (poll_of, server, listener), (epoll_of, server, pair[0]), (epoll_of, server, listener)]
 threads = [threading.Thread(target=c[0], args=c[1:]) for c in calls]
 for t in threads: t.start()
 for t in threads: t.join()
@@ -95,12 +95,17 @@ time.sleep(0.5)
 print("client", name(client, server), file=sys.stderr)
 print("server", name(server, client), file=sys.stderr)
 END
-"$INSPECT" offcpu --json --stacks 0 -- "$python" "$tmp/peers.py" >"$tmp/peers.json" 2>"$tmp/truth"
+# A device of this name would be a GPU.
+mkdir /dev/nvidia-test-$$ && on_exit "rm -r /dev/nvidia-test-$$" && mkfifo /dev/nvidia-test-$$/node
+"$INSPECT" offcpu --json --stacks 0 -- "$python" "$tmp/peers.py" /dev/nvidia-test-$$/node \
+	>"$tmp/peers.json" 2>"$tmp/truth"
 is "$(jq -r '[.waits[] | select(.reason == "poll" and .wait_ns > 3e8) | .for] | sort[]' "$tmp/peers.json")" \
 	"epoll_wait TCP $(truth server)
 epoll_wait epoll
 poll 2 fds
 poll TCP $(truth client)" 'poll and epoll of one socket say which peer'
+is "$(jq -r '[.waits[] | select(.reason == "gpu") | .for] | .[]' "$tmp/peers.json")" "poll /dev/nvidia-test-$$/node" \
+	'poll of a GPU waits for the GPU'
 "$python" "$tmp/peers.py" forever >"$tmp/address" &
 waiter=$!
 on_exit "kill $waiter 2>/dev/null"
