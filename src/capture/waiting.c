@@ -396,7 +396,7 @@ int waiting_notes(const struct source *source, note_list *notes)
 	} all[] = {
 		{l->rows_full, "waits are in no row: too many different ones at once"},
 		{l->stacks_unsent, "stacks did not fit into the ring: their waits have none, or "
-				   "got it with the next one (-m makes rings larger)"},
+				   "got it with the next one (--mmap-pages makes rings larger)"},
 		{l->stacks_full, "waits have no stack: there are too many different ones"},
 		{l->chains_lost, "waits do not say who woke whom: too many different ones, or the "
 				 "ring was full"},

@@ -73,7 +73,6 @@ static const struct option own_options[] = {
 	 .offset = OWN(measure.sampling.max_stack),
 	 .help = "user frames of a stack (default 127)"},
 	{.name = "mmap-pages",
-	 .letter = 'm',
 	 .arg = "N",
 	 .type = OPTION_CUSTOM,
 	 .offset = OWN(measure.sampling.mmap_pages),

@@ -71,7 +71,7 @@ ok 'grep -q "\[waiting: read pipe:\[[0-9]*\]\]_\[k\];\[woken by feeder\]_\[k\];.
 
 # --- all of a thread's time -----------------------------------------------------------------------
 
-exits 0 'record --wall' sh -c "exec '$INSPECT' record --wall --json -F 499 -o '$tmp/w.data' -- '$W/wait_shares' 2 2>'$tmp/truth'"
+exits 0 'record --wall' sh -c "exec '$INSPECT' record --wall --json -F 499 -o '$tmp/w.data' -- '$W/wait_shares' 1.5 2>'$tmp/truth'"
 mv "$tmp/out" "$tmp/w.json"
 "$INSPECT" flame --folded "$tmp/w.data" >"$tmp/w.folded" 2>"$tmp/err"
 wall=$(truth wall)

@@ -42,7 +42,7 @@ like "$("$INSPECT" offcpu --loop -- sleep 0.1 2>&1)" 'no event loop' 'a program 
 # --- who woke whom --------------------------------------------------------------------------------
 
 for kind in threads processes; do
-	"$INSPECT" offcpu --wakers --stacks 9 -o "$tmp/$kind.data" -- "$W/stages" 0.8 $kind >"$tmp/$kind.page" 2>"$tmp/err"
+	"$INSPECT" offcpu --wakers --stacks 9 -o "$tmp/$kind.data" -- "$W/stages" 0.5 $kind >"$tmp/$kind.page" 2>"$tmp/err"
 	"$INSPECT" flame --folded "$tmp/$kind.data" 2>"$tmp/err" |
 		awk '/^stage[45];.*wait_for_turn/ && / [0-9]+$/' | sort -t ' ' -k1,1 >"$tmp/$kind.folded"
 	# Of most of its time: the chain of names.
