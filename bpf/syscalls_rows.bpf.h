@@ -11,8 +11,7 @@ static __noinline __u32 claim_row(__u32 code)
 	for (__u32 i = 0; i < 64; i++) {
 		__u32 row = (code + i) & setup.rows_mask, *owner;
 
-		if (!row)
-			continue;
+		row += !row; /* 0 is nobody's */
 		if (!bpf_map_update_elem(&row_owners, &row, &code, BPF_NOEXIST)) {
 			shared.row_of[MASKED(code, SYSCALLS_CODES)] = row;
 			return row;
