@@ -79,7 +79,7 @@ static __always_inline __u64 argument(struct pt_regs *ctx, __u32 n)
 
 static __always_inline bool is_watched(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 
 	return target_shared.active && is_target(task, target_pid(task), target_tid(task));
 }
@@ -155,8 +155,8 @@ int on_return(struct pt_regs *ctx)
 	b = &state->calls[depth & (CUDA_DEPTH - 1)];
 	key.function = b->cookie & 0xffff;
 	if (setup.by & CUDA_BY_THREAD) {
-		key.pid = target_pid(bpf_get_current_task_btf());
-		key.tid = target_tid(bpf_get_current_task_btf());
+		key.pid = target_pid(this_task());
+		key.tid = target_tid(this_task());
 	}
 	if (setup.by & CUDA_BY_COMM)
 		bpf_get_current_comm(key.comm, sizeof(key.comm));

@@ -10,6 +10,7 @@
 #include "lib/file.bpf.h"
 #include "lib/targets.bpf.h"
 #include "lib/task_call.bpf.h"
+#include "lib/task_states.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -33,12 +34,7 @@ struct call_state {
 	__u32 crowded, pad;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct call_state);
-} states SEC(".maps");
+TASK_STATES(states, struct call_state)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -382,16 +378,6 @@ static __always_inline __u8 kind_of(__u64 number)
 	return number < GPU_NUMBERS ? setup.kinds[number] : GPU_NOTHING;
 }
 
-/* The call that ends: a load where the registers are those of the entry too. */
-static __always_inline __u64 ended_call(const struct pt_regs *regs)
-{
-#if defined(__TARGET_ARCH_x86)
-	return regs->orig_ax;
-#else
-	return task_syscall(bpf_get_current_task_btf());
-#endif
-}
-
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
@@ -405,13 +391,13 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	kind = kind_of(number);
 	if (!kind)
 		return 0; /* first: every process pays for it */
-	task = bpf_get_current_task_btf();
+	task = this_task();
 	if (call_code(task, number) >= GPU_NUMBERS)
 		return 0; /* of another ABI */
 	pid = target_pid(task);
 	if (pid == setup.own_pid || !is_target(task, pid, target_tid(task)))
 		return 0;
-	st = bpf_task_storage_get(&states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	st = states_new(task);
 	if (!st) {
 		count(GPU_STATES_FULL);
 		return 0;
@@ -538,11 +524,11 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	struct task_struct *task;
 	struct call_state *st;
 
-	if (!target_shared.active || !kind_of(ended_call(regs)))
+	if (!target_shared.active || !kind_of(regs_call(regs)))
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	task = bpf_get_current_task_btf();
-	st = bpf_task_storage_get(&states, task, NULL, 0);
+	task = this_task();
+	st = states_of(task);
 	if (!st || !st->enter_ns)
 		return 0;
 	latency_ns = now_ns - st->enter_ns;
@@ -562,13 +548,14 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(state_on_exit, struct task_struct *task)
 {
-	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+	struct call_state *st = states_of(task);
 
-	if (!st || !st->enter_ns)
+	if (!st)
 		return 0;
-	if (st->key.kind == GPU_IOCTL)
+	if (st->enter_ns && st->key.kind == GPU_IOCTL)
 		__sync_fetch_and_add(&shared.in_ioctl, -1);
 	st->enter_ns = 0;
+	states_end(task);
 	return 0;
 }
 
@@ -585,7 +572,7 @@ int collect(struct bpf_iter__task___call *ctx)
 
 	if (!task)
 		return 0;
-	st = bpf_task_storage_get(&states, task, NULL, 0);
+	st = states_of(task);
 	if (!st || !st->enter_ns || st->key.kind == GPU_OPEN)
 		return 0;
 	out.key = st->key;

@@ -163,7 +163,8 @@ struct offcpu_setup {
 	__u8 with_calls;         /* system calls in place of waits */
 	__u8 with_probe;         /* or what happens at a point in code */
 	__u8 with_loops;
-	__u8 pad[7];
+	__u8 pad[3];
+	__u32 n_cpus; /* that there may be */
 };
 
 /* The same, with calls. */

@@ -13,9 +13,11 @@
 #include <stddef.h>
 
 #include "lib/output.bpf.h"
+#include "lib/serial.bpf.h"
 #include "lib/stacks.bpf.h"
 #include "lib/targets.bpf.h"
 #include "lib/task_call.bpf.h"
+#include "lib/task_states.bpf.h"
 #include "lib/wait_rows.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -23,7 +25,6 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile struct offcpu_setup setup;
 const volatile struct offcpu_calls calls;
 const volatile __u8 syscall_argument[OFFCPU_SYSCALLS]; /* enum offcpu_argument */
-__u64 serials;
 __u64 totals_added; /* the tool looks into the map when it has changed */
 
 /* include/linux/sched.h */
@@ -64,12 +65,7 @@ struct thread {
 	bool running;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct thread);
-} threads SEC(".maps");
+TASK_STATES(threads, struct thread)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -188,7 +184,7 @@ static __always_inline struct thread *add_thread(struct task_struct *task, __u64
 
 	if (task->flags & PF_KTHREAD && !setup.with_kthreads)
 		return NULL;
-	t = bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	t = threads_new(task);
 	if (!t) {
 		l = losses();
 		if (l)
@@ -201,7 +197,7 @@ static __always_inline struct thread *add_thread(struct task_struct *task, __u64
 	t->exec_ns = task->se.sum_exec_runtime;
 	t->pid = target_pid(task);
 	t->tid = target_tid(task);
-	t->wait.thread = (__u32)__sync_fetch_and_add(&serials, 1) + 1;
+	t->wait.thread = next_serial(setup.n_cpus);
 	return t;
 }
 
@@ -278,7 +274,7 @@ static __always_inline void miss_leave(struct thread *t, struct task_struct *tas
 static __always_inline void leave(void *ctx, struct task_struct *task, bool preempt, __u32 state,
 				  __u64 now_ns)
 {
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = threads_of(task);
 	struct unwind_walk *w;
 	__u32 zero = 0;
 	int stop;
@@ -300,6 +296,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 		if (setup.with_ticks)
 			add_running(t, t->tick_stack, now_ns);
 		end_thread(t, task, now_ns);
+		threads_end(task);
 		return;
 	}
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
@@ -315,7 +312,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 
 static __always_inline void enter(struct task_struct *task, __u64 now_ns)
 {
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = threads_of(task);
 
 	if (!t)
 		return;
@@ -338,7 +335,7 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!target_shared.active)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	state = setup.has_state_argument ? (__u32)ctx[3] : BPF_CORE_READ(prev, __state);
+	state = setup.has_state_argument ? (__u32)ctx[3] : task_state(prev);
 	leave(ctx, prev, preempt, state & TASK_STATES_WAITING, now_ns);
 	enter(next, now_ns);
 	return 0;
@@ -353,7 +350,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 
 	if (!target_shared.active)
 		return 0;
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	t = threads_of(task);
 	if (!t || t->running || t->woken_ns)
 		return 0;
 	t->woken_ns = bpf_ktime_get_ns();
@@ -366,7 +363,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 SEC("perf_event")
 int on_tick(struct bpf_perf_event_data *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	__u64 now_ns = bpf_ktime_get_ns();
 	struct unwind_walk *w;
 	struct thread *t;
@@ -374,7 +371,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 
 	if (!target_shared.active)
 		return 0;
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	t = threads_of(task);
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	if (!t || !w || !t->running)
 		return 0;
@@ -407,7 +404,7 @@ int BPF_PROG(on_birth, struct task_struct *parent, struct task_struct *child)
 	else if (target_setup.filter == TARGET_CGROUP)
 		wanted = is_in_cgroup(child);
 	else
-		wanted = bpf_task_storage_get(&threads, parent, NULL, 0);
+		wanted = threads_of(parent);
 	t = wanted ? add_thread(child, bpf_ktime_get_ns()) : NULL;
 	if (!t)
 		return 0;
@@ -422,7 +419,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(on_start, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
 {
 	__u32 pid = target_pid(task);
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = threads_of(task);
 	bool wanted = false;
 	__u8 *state;
 
@@ -463,7 +460,7 @@ int begin(struct bpf_iter__task *ctx)
 	struct thread *t;
 	__u32 state, zero = 0;
 
-	if (!task || bpf_task_storage_get(&threads, task, NULL, 0) ||
+	if (!task || (!HAS_TASK_STORAGE && task_is_over(task)) || threads_of(task) ||
 	    !is_target(task, target_pid(task), target_tid(task)))
 		return 0;
 	t = add_thread(task, now_ns);
@@ -473,7 +470,7 @@ int begin(struct bpf_iter__task *ctx)
 		begin_in_call(t, task);
 		return 0;
 	}
-	state = BPF_CORE_READ(task, __state) & TASK_STATES_WAITING;
+	state = task_state(task) & TASK_STATES_WAITING;
 	if (setup.with_probe || BPF_CORE_READ(task, on_cpu)) {
 		t->running = true;
 		return 0;
@@ -497,7 +494,7 @@ int end(struct bpf_iter__task *ctx)
 
 	if (!task)
 		return 0;
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	t = threads_of(task);
 	if (!t)
 		return 0;
 	if (t->running && setup.with_ticks)

@@ -53,14 +53,14 @@ static __always_inline void begin_in_call(struct thread *t, struct task_struct *
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_call, struct pt_regs *regs, long number)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct unwind_walk *w;
 	struct thread *t;
 	__u32 zero = 0;
 
 	if (!target_shared.active)
 		return 0;
-	t = bpf_task_storage_get(&threads, task, NULL, 0);
+	t = threads_of(task);
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	if (!t || !w)
 		return 0;
@@ -82,7 +82,7 @@ int BPF_PROG(on_call_end, struct pt_regs *regs, long result)
 
 	if (!target_shared.active)
 		return 0;
-	t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+	t = threads_of(this_task());
 	if (!t || t->running)
 		return 0;
 	t->running = true;
@@ -102,12 +102,14 @@ int BPF_PROG(on_call_end, struct pt_regs *regs, long result)
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_caller_exit, struct task_struct *task)
 {
-	struct thread *t = bpf_task_storage_get(&threads, task, NULL, 0);
+	struct thread *t = threads_of(task);
 
 	if (!t || !target_shared.active)
 		return 0;
 	end_thread(t, task, bpf_ktime_get_ns());
-	bpf_task_storage_delete(&threads, task);
+	if (HAS_TASK_STORAGE)
+		bpf_task_storage_delete(&threads, task);
+	threads_end(task);
 	return 0;
 }
 

@@ -11,21 +11,20 @@
 /* Programs of uprobes can be preempted, and there is one walk for each CPU: whoever comes in
  * between has no stack. */
 struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32); /* CPU */
+	__type(value, __u8);
 } walks_taken SEC(".maps");
 
 static __always_inline bool is_watched(void)
 {
-	return target_shared.active &&
-	       bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+	return target_shared.active && threads_of(this_task());
 }
 
 static __noinline __u64 walk_from(void *ctx, struct unwind_walk *w)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	long bytes = 0;
 	bool sure;
 
@@ -39,24 +38,25 @@ static __noinline __u64 walk_from(void *ctx, struct unwind_walk *w)
 
 static __noinline __u64 stack_at(void *ctx)
 {
-	__u32 zero = 0;
-	__u64 *taken = bpf_map_lookup_elem(&walks_taken, &zero);
+	__u32 zero = 0, cpu = bpf_get_smp_processor_id();
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &zero);
-	__u64 id = 0;
+	__u8 taken = 1;
+	__u64 id;
 
-	if (!taken || !w || !setup.with_stacks)
+	if (!w || !setup.with_stacks)
 		return 0;
-	if (!__sync_fetch_and_add(taken, 1))
-		id = walk_from(ctx, w);
-	else
+	if (bpf_map_update_elem(&walks_taken, &cpu, &taken, BPF_NOEXIST)) {
 		stack_count_lost(false);
-	__sync_fetch_and_add(taken, -1);
+		return 0;
+	}
+	id = walk_from(ctx, w);
+	bpf_map_delete_elem(&walks_taken, &cpu);
 	return id;
 }
 
 static __noinline int probe_finish(const struct begun *b, __s64 result, __u64 latency_ns)
 {
-	struct thread *t = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), NULL, 0);
+	struct thread *t = threads_of(this_task());
 
 	if (!t || !probe_is_wanted(b, result))
 		return 0;

@@ -57,7 +57,7 @@ static __always_inline void chain_go_on(struct thread *t, const struct thread *m
 /* Who ends the wait of t, and where it is, into the key. */
 static __always_inline void note_waker(void *ctx, struct thread *t)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	bool in_interrupt = is_in_interrupt(ctx, task);
 	struct offcpu_key *wait = &t->wait;
 	struct unwind_walk *w;
@@ -66,7 +66,7 @@ static __always_inline void note_waker(void *ctx, struct thread *t)
 	int stop;
 
 	if (!in_interrupt)
-		me = bpf_task_storage_get(&threads, task, NULL, 0);
+		me = threads_of(task);
 	wait->waker = in_interrupt ? OFFCPU_WAKER_IRQ
 		      : me         ? me->wait.thread
 				   : OFFCPU_WAKER_OTHER | target_tid(task);

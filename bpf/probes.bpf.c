@@ -28,7 +28,7 @@ struct {
 
 static __noinline struct syscalls_row *row_of(const struct syscalls_key *key)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct syscalls_row *row = bpf_map_lookup_elem(&rows, key);
 	__u32 zero = 0;
 
@@ -49,7 +49,7 @@ static __noinline struct syscalls_row *row_of(const struct syscalls_key *key)
 
 static __noinline int probe_finish(const struct begun *b, __s64 result, __u64 latency_ns)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 	struct syscalls_key key = {.fd = -1};
 	struct syscalls_row *row;
 	__u64 value;
@@ -86,7 +86,7 @@ static __noinline int probe_finish(const struct begun *b, __s64 result, __u64 la
 
 static __always_inline bool is_watched(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 
 	return target_shared.active && is_target(task, target_pid(task), target_tid(task));
 }

@@ -151,7 +151,7 @@ static __always_inline bool send_early(struct bpf_perf_event_data *ctx, struct u
 SEC("perf_event")
 int sample(struct bpf_perf_event_data *ctx)
 {
-	struct task_struct *task = current_task();
+	struct task_struct *task = this_task();
 	__u32 zero = 0, pid, tid;
 	bool in_user = context_is_user(ctx);
 	struct sampler_record *record;

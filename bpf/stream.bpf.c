@@ -121,7 +121,7 @@ __noinline int take_args(struct stream_state *st)
 {
 	struct call_args args;
 
-	if (!st || call_args_read(bpf_get_current_task_btf(), &args))
+	if (!st || call_args_read(this_task(), &args))
 		return -1;
 	for (int i = 0; i < STREAM_ARGS; i++)
 		st->head.args[i] = args.v[i];
@@ -209,14 +209,14 @@ SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
 	(void)regs;
-	return enter(bpf_get_current_task_btf(), number);
+	return enter(this_task(), number);
 }
 
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	(void)regs;
-	return leave(bpf_get_current_task_btf(), result);
+	return leave(this_task(), result);
 }
 
 /* The tracepoints of single calls: other calls, and other processes', cost nothing. */
@@ -230,14 +230,26 @@ struct one_call_context {
 SEC("tp")
 int on_one_enter(struct one_call_context *ctx)
 {
-	return enter(bpf_get_current_task_btf(), ctx->number);
+	return enter(this_task(), ctx->number);
 }
 
 SEC("tp")
 int on_one_exit(struct one_call_context *ctx)
 {
-	return leave(bpf_get_current_task_btf(), ctx->result);
+	return leave(this_task(), ctx->result);
 }
+
+static __noinline int call_entered(const struct pt_regs *regs)
+{
+	return enter(this_task(), regs_call(regs));
+}
+
+static __noinline int call_returned(__s64 result)
+{
+	return leave(this_task(), result);
+}
+
+#include "lib/call_functions.bpf.h"
 
 /* A thread that ends inside of a call. */
 SEC("tp_btf/sched_process_exit")

@@ -109,7 +109,7 @@ struct file_room {
 	__u8 names[STREAM_CHUNK_BYTES];
 };
 
-/* The state of a walk up a path: in a map, as on the stack 6.1 loses it across a callback. */
+/* The state of a walk up a path: in a map, where put_component finds it. */
 struct name_walk {
 	struct name_cursor cursor;
 	__u64 used; /* bytes of names */
@@ -124,7 +124,8 @@ struct {
 	__type(value, struct name_walk);
 } name_walks SEC(".maps");
 
-static int put_component(__u32 i, void *ctx)
+/* Not 0: it is over. */
+__noinline int put_component(__u32 i)
 {
 	__u32 zero = 0;
 	struct name_walk *w = bpf_map_lookup_elem(&name_walks, &zero);
@@ -132,7 +133,6 @@ static int put_component(__u32 i, void *ctx)
 	__u64 at;
 	long n;
 
-	(void)ctx;
 	if (!w || !name_step(&w->cursor, &name))
 		return 1;
 	w->above = i == STREAM_FILE_PARTS - 1;
@@ -154,7 +154,7 @@ static int put_component(__u32 i, void *ctx)
 /* The components of a path from the leaf up. How many bytes. dentry and mount: pointers. */
 __noinline __u64 put_components(struct file_room *out, __u64 dentry, __u64 mnt)
 {
-	struct task_struct___name *task = (void *)bpf_get_current_task_btf();
+	struct task_struct___name *task = (void *)this_task();
 	__u32 zero = 0;
 	struct name_walk *w = bpf_map_lookup_elem(&name_walks, &zero);
 	__u64 used;
@@ -167,7 +167,9 @@ __noinline __u64 put_components(struct file_room *out, __u64 dentry, __u64 mnt)
 	w->cursor.root_mnt = BPF_CORE_READ(task, fs, root.mnt);
 	w->used = 0;
 	w->above = 0;
-	bpf_loop(STREAM_FILE_PARTS, put_component, NULL, 0);
+	for (__u32 i = 0; i < STREAM_FILE_PARTS; i++)
+		if (put_component(i))
+			break;
 	used = w->used;
 	barrier_var(used);
 	if (used > STREAM_CHUNK_BYTES)
@@ -266,13 +268,13 @@ __noinline int put_fd(struct stream_state *st, __u32 arg_kind, __s32 fd)
 	struct file___file *file = NULL;
 
 	if (fd >= 0 && setup.with_names)
-		file = file_of_fd(bpf_get_current_task_btf(), fd);
+		file = file_of_fd(this_task(), fd);
 	return st && file ? put_file(st, arg_kind, (__u64)file) : 0;
 }
 
 __noinline int put_cwd(struct stream_state *st, __u32 arg_kind)
 {
-	struct task_struct___name *task = (void *)bpf_get_current_task_btf();
+	struct task_struct___name *task = (void *)this_task();
 	struct file_room *out = st ? (struct file_room *)chunk_begin(st) : NULL;
 
 	if (!out)

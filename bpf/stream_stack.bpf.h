@@ -59,8 +59,8 @@ static __noinline int send_file(__u64 device, __u64 inode, __u64 file_va)
 	return 0;
 }
 
-/* One frame for each call of bpf_loop; its state is in the walk, whose chain is read. */
-static int put_frame(__u32 i, void *ctx)
+/* One frame of the walk's chain. Not 0: it is over. */
+__noinline int put_frame(__u32 i)
 {
 	struct vma_place at;
 	__u32 zero = 0;
@@ -68,12 +68,11 @@ static int put_frame(__u32 i, void *ctx)
 	struct stream_stack *stack = bpf_map_lookup_elem(&stack_records, &zero);
 	__u64 slot = i;
 
-	(void)ctx;
 	barrier_var(slot);
 	if (!w || !stack || slot >= STREAM_FRAMES)
 		return 1;
 	barrier_var(slot);
-	vma_find_place(bpf_get_current_task_btf(), w->out[slot] - (i > 0), &at);
+	vma_find_place(this_task(), w->out[slot] - (i > 0), &at);
 	stack->user[slot] = (struct stream_frame){
 		.user_va = w->out[slot],
 		.file_off = at.file_off + (at.file_va && i > 0),
@@ -119,7 +118,9 @@ static __noinline int put_stack(struct stream_state *st, struct task_struct *tas
 	unwind_user(w, st->head.pid, STREAM_FRAMES);
 	stack->n_user = w->at > STREAM_FRAMES ? STREAM_FRAMES : w->at;
 	stack->stop = w->stop;
-	bpf_loop(stack->n_user, put_frame, NULL, 0);
+	for (__u32 i = 0; i < STREAM_FRAMES && i < stack->n_user; i++)
+		if (put_frame(i))
+			break;
 	stack->n_kernel = st->n_kernel;
 	__builtin_memcpy(stack->kernel, st->kernel, sizeof(stack->kernel));
 	return send_stack(st, stack);

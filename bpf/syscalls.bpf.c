@@ -15,8 +15,7 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 static __always_inline struct call_state *new_state(struct task_struct *task)
 {
-	struct call_state *st =
-		bpf_task_storage_get(&states, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct call_state *st = states_new(task);
 
 	if (!st) {
 		count(SYSCALLS_STATES_FULL, 1);
@@ -31,7 +30,7 @@ static __always_inline struct call_state *new_state(struct task_struct *task)
 
 static __always_inline bool is_other_program(struct task_struct *task)
 {
-	return !(task->flags & PF_KTHREAD) && target_pid(task) != setup.own_pid;
+	return !(TASK_READ(task, flags) & PF_KTHREAD) && target_pid(task) != setup.own_pid;
 }
 
 /* Those that have come since the start: into the cgroup, or under -a. */
@@ -45,21 +44,23 @@ static __noinline struct call_state *belated(struct task_struct *task)
 		return NULL;
 	st = new_state(task);
 	if (st && !is_in_cgroup(task))
-		st->stranger = task->cgroups;
+		st->stranger = TASK_READ(task, cgroups);
 	return st;
 }
 
 /* A task moves to another cgroup by another set. */
 static __noinline bool is_stranger(struct call_state *st, struct task_struct *task)
 {
-	if (st->stranger != task->cgroups)
-		st->stranger = is_in_cgroup(task) ? NULL : task->cgroups;
+	const void *cgroups = TASK_READ(task, cgroups);
+
+	if (st->stranger != cgroups)
+		st->stranger = is_in_cgroup(task) ? NULL : cgroups;
 	return st->stranger;
 }
 
 static __always_inline void enter(struct task_struct *task, __u32 code)
 {
-	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+	struct call_state *st = states_of(task);
 
 	if (!st && target_setup.filter != TARGET_PROCESSES)
 		st = belated(task);
@@ -90,7 +91,7 @@ static __noinline void unmatched(struct call_state *st)
 /* The clock is read when it is known that the call counts: nothing costs others more. */
 static __always_inline void leave(struct task_struct *task, struct pt_regs *regs, __s64 result)
 {
-	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+	struct call_state *st = states_of(task);
 	struct finished f = {.task = task, .regs = regs, .st = st, .result = result};
 	__u64 value, now_ns;
 
@@ -137,7 +138,7 @@ static __always_inline void leave(struct task_struct *task, struct pt_regs *regs
 SEC("tp_btf/sys_enter")
 int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 
 	if (target_shared.active)
 		enter(task, call_code(task, number));
@@ -148,7 +149,7 @@ SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
 	if (target_shared.active)
-		leave(bpf_get_current_task_btf(), regs, result);
+		leave(this_task(), regs, result);
 	return 0;
 }
 
@@ -163,7 +164,7 @@ struct one_call {
 SEC("tp/syscalls/sys_enter_getppid")
 int on_one_enter(struct one_call *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = this_task();
 
 	if (target_shared.active)
 		enter(task, call_code(task, ctx->number));
@@ -174,16 +175,35 @@ SEC("tp/syscalls/sys_exit_getppid")
 int on_one_exit(struct one_call *ctx)
 {
 	if (target_shared.active)
-		leave(bpf_get_current_task_btf(), NULL, ctx->args_or_result[0]);
+		leave(this_task(), NULL, ctx->args_or_result[0]);
 	return 0;
 }
+
+static __noinline int call_entered(const struct pt_regs *regs)
+{
+	struct task_struct *task = this_task();
+
+	if (target_shared.active)
+		enter(task, call_code(task, regs_call(regs)));
+	return 0;
+}
+
+/* Inlined: one frame more would be too many. */
+static __always_inline int call_returned(__s64 result)
+{
+	if (target_shared.active)
+		leave(this_task(), NULL, result);
+	return 0;
+}
+
+#include "lib/call_functions.bpf.h"
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(state_on_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct call_state *from = bpf_task_storage_get(&states, parent, NULL, 0), *st;
+	struct call_state *from = states_of(parent), *st;
 
 	if (!from || target_setup.filter == TARGET_THREADS)
 		return 0;
@@ -200,7 +220,7 @@ int BPF_PROG(state_on_fork, struct task_struct *parent, struct task_struct *chil
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(state_on_exec, struct task_struct *task)
 {
-	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
+	struct call_state *st = states_of(task);
 
 	if (st && st->at_exec) {
 		st->at_exec = 0;
@@ -218,14 +238,10 @@ static __noinline int keep_name(struct task_struct *task)
 	return bpf_map_update_elem(&ended_names, &tid, comm, BPF_ANY);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(state_on_exit, struct task_struct *task)
+static __always_inline void end_thread(struct call_state *st, struct task_struct *task)
 {
-	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0);
 	__u64 now_ns = bpf_ktime_get_ns(), from_ns;
 
-	if (!st || st->at_exec || st->stranger)
-		return 0;
 	from_ns = st->since_ns > shared.start_ns ? st->since_ns : shared.start_ns;
 	count(SYSCALLS_ENDED_THREADS, 1);
 	if (now_ns > from_ns && target_shared.active)
@@ -235,6 +251,16 @@ int BPF_PROG(state_on_exit, struct task_struct *task)
 	if (setup.by & (SYSCALLS_BY_THREAD | SYSCALLS_BY_LOCK))
 		keep_name(task);
 	st->stranger = task; /* it is in the list of tasks for a while yet */
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(state_on_exit, struct task_struct *task)
+{
+	struct call_state *st = states_of(task);
+
+	if (st && !st->at_exec && !st->stranger)
+		end_thread(st, task);
+	states_end(task);
 	return 0;
 }
 
@@ -247,7 +273,7 @@ int mark(struct bpf_iter__task___call *ctx)
 	__u8 *state = NULL;
 	__u32 key, code;
 
-	if (!task || !is_other_program(task) || bpf_task_storage_get(&states, task, NULL, 0))
+	if (!task || task_is_over(task) || !is_other_program(task) || states_of(task))
 		return 0;
 	if (target_setup.filter == TARGET_CGROUP) {
 		if (!is_in_cgroup(task))
@@ -289,7 +315,7 @@ int collect(struct bpf_iter__task___call *ctx)
 
 	if (!task)
 		return 0;
-	st = bpf_task_storage_get(&states, task, NULL, 0);
+	st = states_of(task);
 	if (!st || st->at_exec || st->stranger)
 		return 0;
 	from_ns = st->since_ns > shared.start_ns ? st->since_ns : shared.start_ns;

@@ -66,7 +66,7 @@ static __always_inline void futex_waiter_read(__u64 array_va, __u64 i, __u64 *re
 /* Of another task than the current one: without what its memory says. */
 static __noinline int futex_call_read(struct task_struct *task, __u32 code, struct futex_call *c)
 {
-	bool in_its_memory = task == bpf_get_current_task_btf();
+	bool in_its_memory = task == this_task();
 	struct call_args args;
 
 	*c = (struct futex_call){};

@@ -86,7 +86,8 @@ static __noinline int note_move(struct call_state *st)
 		first.ns[0] = now_ns;
 		return bpf_map_update_elem(&moves, &move, &first, BPF_ANY);
 	}
-	at = __sync_fetch_and_add(&times->n, 1);
+	at = times->n; /* of two at once one time may stand for both */
+	__sync_fetch_and_add(&times->n, 1);
 	barrier_var(at);
 	times->ns[at & (MOVES_KEPT - 1)] = now_ns;
 	return 0;
@@ -145,13 +146,13 @@ static __noinline int begin_futex(struct call_state *st, struct task_struct *tas
 /* A wake-up of a task that waits, by the current one. */
 static __always_inline void note_wake(void *ctx, struct task_struct *task)
 {
-	struct task_struct *by = bpf_get_current_task_btf();
-	struct call_state *st = bpf_task_storage_get(&states, task, NULL, 0), *waker;
+	struct task_struct *by = this_task();
+	struct call_state *st = states_of(task), *waker;
 
 	if (!st || !st->enter_ns || !futex_waits(st->futex.op) || st->futex.several ||
 	    is_in_interrupt(ctx, by))
 		return;
-	waker = bpf_task_storage_get(&states, by, NULL, 0);
+	waker = states_of(by);
 	if (!waker || !waker->enter_ns || futex_waits(waker->futex.op) ||
 	    waker->lock.stack == st->lock.stack || waker->moved_to.stack == st->lock.stack)
 		return;

@@ -29,8 +29,8 @@ struct {
 	__type(value, struct syscalls_stack);
 } new_stack SEC(".maps");
 
-/* One frame for each call of bpf_loop. */
-static long keep_frame(__u32 i, void *unused)
+/* One frame of the walk's chain. Not 0: it is over. */
+__noinline int keep_frame(__u32 i)
 {
 	__u32 zero = 0;
 	struct unwind_walk *w = bpf_map_lookup_elem(&unwind_walks, &zero);
@@ -39,12 +39,11 @@ static long keep_frame(__u32 i, void *unused)
 	struct vma_place at;
 	__u64 slot = i;
 
-	(void)unused;
 	barrier_var(slot);
 	if (!w || !stack || slot >= SYSCALLS_STACK_FRAMES)
 		return 1;
 	barrier_var(slot);
-	vma_find_place(bpf_get_current_task_btf(), w->out[STACK_HEAD_WORDS + slot] - (i > 0), &at);
+	vma_find_place(this_task(), w->out[STACK_HEAD_WORDS + slot] - (i > 0), &at);
 	frame = &stack->frames[slot];
 	frame->user_va = w->out[STACK_HEAD_WORDS + slot];
 	frame->file_off = at.file_off + (at.file_va && i > 0);
@@ -73,7 +72,9 @@ static __noinline bool keep_stack(struct unwind_walk *w)
 	stack->pid = record->pid;
 	stack->n = n;
 	stack->stop = record->stop;
-	bpf_loop(n, keep_frame, NULL, 0);
+	for (__u32 i = 0; i < SYSCALLS_STACK_FRAMES && i < n; i++)
+		if (keep_frame(i))
+			break;
 	return !bpf_map_update_elem(&kept_stacks, &id, stack, BPF_ANY);
 }
 

@@ -3,6 +3,7 @@
 #ifndef BPF_SYSCALLS_STATE_BPF_H
 #define BPF_SYSCALLS_STATE_BPF_H
 
+#include "lib/task_states.bpf.h"
 #include "syscalls_stacks.bpf.h"
 
 struct syscalls_shared shared;
@@ -38,12 +39,7 @@ struct call_state {
 	struct syscalls_key lock, moved_to; /* `stack` 0: not moved */
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct call_state);
-} states SEC(".maps");
+TASK_STATES(states, struct call_state)
 
 /* By call: a row for each that occurs, claimed by the first. Row 0 has what found none. */
 struct {

@@ -70,7 +70,7 @@ static __always_inline void take_times(struct task_struct *task, struct tasks_re
 /* The reader has just come onto this CPU: its run queue's clock is of now. */
 static __always_inline void take_clocks(void)
 {
-	struct rq *rq = rq_of(bpf_get_current_task_btf());
+	struct rq *rq = rq_of(this_task());
 
 	shared.now_ns = bpf_ktime_get_ns();
 	if (rq)
@@ -206,7 +206,7 @@ static __always_inline int list(struct bpf_iter__task *ctx, bool with_stack)
 	r->tid = tid;
 	r->own_tid = own_tid(task);
 	r->on_cpu = BPF_CORE_READ(task, on_cpu);
-	r->state = BPF_CORE_READ(task, __state) | BPF_CORE_READ(task, exit_state);
+	r->state = task_state(task) | BPF_CORE_READ(task, exit_state);
 	r->flags = BPF_CORE_READ(task, flags);
 	bpf_core_read_str(r->comm, sizeof(r->comm), &task->comm);
 	take_times(task, r);

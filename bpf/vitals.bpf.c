@@ -70,11 +70,6 @@ struct task_struct___tasks {
 	struct signal_struct___tasks *signal;
 	__u64 start_time;
 	char comm[16];
-	unsigned int __state;
-};
-/* Before Linux 5.14. */
-struct task_struct___state {
-	volatile long state;
 };
 #pragma clang attribute pop
 
@@ -120,16 +115,6 @@ struct {
 	__type(key, struct vitals_lock);
 	__type(value, struct vitals_waited);
 } waited SEC(".maps");
-
-static __always_inline unsigned int state_of(struct task_struct *task)
-{
-	struct task_struct___tasks *now = (void *)task;
-	struct task_struct___state *before = (void *)task;
-
-	if (bpf_core_field_exists(now->__state))
-		return BPF_CORE_READ(now, __state);
-	return BPF_CORE_READ(before, state);
-}
 
 struct futex_call {
 	unsigned long nr, user_va, op, val, sp;
@@ -182,7 +167,7 @@ static __always_inline void begin_wait(struct task_struct *task)
 	struct futex_call c;
 	__u32 tid = BPF_CORE_READ(task, pid);
 
-	if (!(state_of(task) & TASK_ASLEEP) || BPF_CORE_READ(task, flags) & PF_KTHREAD ||
+	if (!(task_state(task) & TASK_ASLEEP) || BPF_CORE_READ(task, flags) & PF_KTHREAD ||
 	    !read_call(task, &c) || !is_lock(&c))
 		return;
 	w.lock.pid = task_pid(task, setup.pid_ns_inode);
@@ -239,7 +224,7 @@ struct {
 
 static __noinline int refuse(int err)
 {
-	__u32 pid = task_pid(current_task(), setup.pid_ns_inode);
+	__u32 pid = task_pid(this_task(), setup.pid_ns_inode);
 	struct vitals_refused first = {}, *r = bpf_map_lookup_elem(&refused, &pid);
 
 	if (!r && pid) {

@@ -48,25 +48,41 @@ static __always_inline bool context_is_user(struct bpf_perf_event_data *ctx)
 #endif
 }
 
-/* bpf_get_current_task_btf: 5.11. This one returns a number; fields are read by BPF_CORE_READ. */
-static __always_inline struct task_struct *current_task(void)
+/* Since 5.13 tracing programs have task storage, and a current task whose type the verifier knows
+ * (5.11); bpf_for_each_map_elem came with it. Before, it is a number, whose fields must be read. */
+#define HAS_TASK_STORAGE bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_for_each_map_elem)
+
+static __always_inline struct task_struct *this_task(void)
 {
+	if (HAS_TASK_STORAGE)
+		return bpf_get_current_task_btf();
 	return (struct task_struct *)bpf_get_current_task();
 }
 
-/* The registers that the current task's user code had when it entered the kernel, whatever was
- * there if it never did. bpf_task_pt_regs: 5.15; before, they lie at the end of the kernel's stack,
- * without the padding of 6.9 (task_pt_regs in arch/{x86,arm64}/include/asm/processor.h). */
+/* A load where that is possible. */
+#define TASK_READ(task, field) (HAS_TASK_STORAGE ? (task)->field : BPF_CORE_READ(task, field))
+
+/* bpf_task_pt_regs: 5.15. Before, a task's registers lie at the end of its kernel stack, without
+ * the padding of 6.9 (task_pt_regs in arch/{x86,arm64}/include/asm/processor.h). */
+#define HAS_TASK_REGS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs)
+
+static __always_inline const struct pt_regs *regs_on_stack(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, stack) + KERNEL_STACK_BYTES - bpf_core_type_size(struct pt_regs);
+}
+
+/* Where the registers are that a task's user code had when it entered the kernel, whatever is there
+ * if it never did. */
+static __always_inline const struct pt_regs *task_user_regs(struct task_struct *task)
+{
+	if (HAS_TASK_REGS)
+		return (const struct pt_regs *)bpf_task_pt_regs(task);
+	return regs_on_stack(task);
+}
+
 static __always_inline long read_user_regs(struct pt_regs *ret)
 {
-	const void *from;
-
-	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_task_pt_regs))
-		from = (const void *)bpf_task_pt_regs(bpf_get_current_task_btf());
-	else
-		from = BPF_CORE_READ(current_task(), stack) + KERNEL_STACK_BYTES -
-		       bpf_core_type_size(struct pt_regs);
-	return bpf_probe_read_kernel(ret, sizeof(*ret), from);
+	return bpf_probe_read_kernel(ret, sizeof(*ret), task_user_regs(this_task()));
 }
 
 /* The id of the event whose tick this is, as PERF_EVENT_IOC_ID gives it: links with a cookie are of
@@ -79,10 +95,14 @@ static __always_inline __u64 current_event_id(struct bpf_perf_event_data *ctx)
 	return BPF_CORE_READ(kern, event, id);
 }
 
-/* The same of any task, for programs that need 5.15 anyway: bpf_task_pt_regs. */
-static __always_inline const struct pt_regs *task_user_regs(struct task_struct *task)
+/* Called `state` before 5.14. */
+static __always_inline __u32 task_state(struct task_struct *task)
 {
-	return (const struct pt_regs *)bpf_task_pt_regs(task);
+	struct task_struct___old_state *old = (void *)task;
+
+	if (bpf_core_field_exists(task->__state))
+		return BPF_CORE_READ(task, __state);
+	return BPF_CORE_READ(old, state);
 }
 
 /* The syscall that a task is in, with its first argument, by the registers at its entry; -1 for an
@@ -137,11 +157,11 @@ static __always_inline __s32 task_syscall(struct task_struct *task)
  */
 static __always_inline bool is_in_interrupt(void *ctx, struct task_struct *task)
 {
-	__u64 at = (__u64)ctx, stack = (__u64)task->stack;
+	__u64 at = (__u64)ctx, stack = (__u64)TASK_READ(task, stack);
 
-	if (!task->pid || at < stack || at >= stack + KERNEL_STACK_BYTES)
+	if (!TASK_READ(task, pid) || at < stack || at >= stack + KERNEL_STACK_BYTES)
 		return true;
-	if (task->flags & PF_KTHREAD)
+	if (TASK_READ(task, flags) & PF_KTHREAD)
 		return false;
 	return task_syscall(task) == -1;
 }

@@ -181,6 +181,11 @@ struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+/* Before 5.14. */
+struct task_struct___old_state {
+	volatile long state;
+};
+
 /* 6.18: a flavour, so that kernels without it can be told. */
 struct task_struct___quota {
 	bool throttled;

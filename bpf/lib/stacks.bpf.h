@@ -99,7 +99,8 @@ struct {
 /* Where memory may be asked for: without memos for it, a task's stacks are walked each time. */
 static __always_inline void stack_expect(struct task_struct *task)
 {
-	bpf_task_storage_get(&stack_memos, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (HAS_TASK_STORAGE)
+		bpf_task_storage_get(&stack_memos, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 /* --- what was the same the last time ---------------------------------------------------------- */
@@ -167,8 +168,9 @@ static __always_inline bool stack_is_text(__u64 word)
 #endif
 }
 
-/* Keeps what equals a frame of the chain, up to the last frame below the random offset. */
-static int stack_keep_word(__u32 i, void *ctx)
+/* Keeps what equals a frame of the chain, up to the last frame below the random offset; not 0: that
+ * was met. Global, as the walk's step. */
+__noinline int stack_keep_word(__u32 i)
 {
 	__u32 zero = 0;
 	struct stack_copy *copy = bpf_map_lookup_elem(&stack_copies, &zero);
@@ -176,7 +178,6 @@ static int stack_keep_word(__u32 i, void *ctx)
 	__u64 from = i, at, word, expected;
 	bool found = false;
 
-	(void)ctx;
 	barrier_var(from); /* the compiler may not forget the bounds, which the verifier needs */
 	if (!copy || !w || from >= STACK_COPY_WORDS)
 		return 1;
@@ -211,7 +212,9 @@ static __always_inline bool stack_keep_kernel(struct stack_copy *copy, __u32 n_c
 		return false;
 	copy->n_met = 0;
 	copy->n_frames = n_frames - STACK_OUTER_FRAMES;
-	bpf_loop(n_copied, stack_keep_word, NULL, 0);
+	for (__u32 i = 0; i < STACK_COPY_WORDS && i < n_copied; i++)
+		if (stack_keep_word(i))
+			break;
 	return copy->n_met == copy->n_frames && copy->n_kept <= STACK_MEMO_WORDS;
 }
 
@@ -259,7 +262,7 @@ __noinline __u64 stack_hash(__u64 hash, __u32 n)
  * or why there are none. */
 static __always_inline int stack_registers(struct unwind_walk *w, struct task_struct *task)
 {
-	if (task->flags & PF_KTHREAD || !task->mm)
+	if (TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm))
 		return UNWIND_END; /* there is no user code */
 	if (bpf_probe_read_kernel(&w->regs, sizeof(w->regs), task_user_regs(task)))
 		return UNWIND_NO_REGISTERS;
@@ -391,7 +394,7 @@ static __always_inline __u64 stack_take(void *ctx, struct unwind_walk *w, struct
 	if (!copy)
 		return 0;
 	w->stop = stop;
-	if (w->stop == UNWIND_CONTINUE && in_syscall)
+	if (HAS_TASK_STORAGE && w->stop == UNWIND_CONTINUE && in_syscall)
 		memos = bpf_task_storage_get(&stack_memos, task, NULL, 0);
 	if (!memos)
 		return stack_walk(ctx, w, pid, tid, &sure);

@@ -22,13 +22,7 @@ struct thread_info___call {
 
 struct task_struct___call {
 	struct thread_info___call thread_info;
-	unsigned int __state;
 	char comm[16];
-};
-
-/* Before 5.14. */
-struct task_struct___old_state {
-	long state;
 };
 
 struct pt_regs___call {
@@ -53,7 +47,7 @@ static __always_inline __u32 call_code(struct task_struct *task, long number)
 	__u32 nr = (__u32)number, abi = 0;
 
 #if defined(__TARGET_ARCH_x86)
-	if (((struct task_struct___call *)task)->thread_info.status & TS_COMPAT)
+	if (TASK_READ((struct task_struct___call *)task, thread_info.status) & TS_COMPAT)
 		abi = CALL_I386;
 	else if (nr & X32_SYSCALL_BIT && nr < X32_SYSCALL_BIT + CALL_NUMBERS)
 		abi = CALL_X32;
@@ -63,6 +57,16 @@ static __always_inline __u32 call_code(struct task_struct *task, long number)
 	if (nr >= CALL_NUMBERS)
 		nr = CALL_NUMBERS - 1;
 	return abi * CALL_NUMBERS + nr;
+}
+
+/* Its number, by the registers of its entry. */
+static __always_inline __u64 regs_call(const struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->orig_ax;
+#else
+	return task_syscall(this_task());
+#endif
 }
 
 struct call_args {
@@ -111,16 +115,11 @@ static __always_inline long call_first_arg_read(struct task_struct *task, __u64 
  * registers of its last call still there. */
 static __always_inline bool call_of_sleeper(struct task_struct *task, __u32 *ret_code)
 {
-	struct task_struct___old_state *old = (void *)task;
 	const struct pt_regs *at = task_user_regs(task);
 	long number;
 
-	if (bpf_core_field_exists(((struct task_struct___call *)task)->__state)) {
-		if (!BPF_CORE_READ((struct task_struct___call *)task, __state))
-			return false;
-	} else if (!BPF_CORE_READ(old, state)) {
+	if (!task_state(task))
 		return false;
-	}
 #if defined(__TARGET_ARCH_x86)
 	if (bpf_probe_read_kernel(&number, sizeof(number), &at->orig_ax))
 		return false;

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The file that lies at an address of a task, and the place in it. bpf_find_vma: 5.17. */
+/*
+ * The file that lies at an address of a task, and the place in it. By what the kernel keeps: up to
+ * 6.0 a tree (lib/rbtree.h), then a maple tree (lib/maple_tree.c). bpf_find_vma is of 5.17, and a
+ * program that gives it the callback does not load before 5.13. There is no lock: while mappings
+ * change, one may be missed.
+ */
 #ifndef BPF_LIB_VMA_BPF_H
 #define BPF_LIB_VMA_BPF_H
 
@@ -7,14 +12,136 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct rb_node___vma {
+	struct rb_node___vma *rb_right, *rb_left;
+};
+
+struct rb_root___vma {
+	struct rb_node___vma *rb_node;
+};
+
+struct mm_struct___rb {
+	struct rb_root___vma mm_rb;
+};
+
+struct maple_tree___vma {
+	void *ma_root;
+};
+
+struct mm_struct___maple {
+	struct maple_tree___vma mm_mt;
+};
+
+struct maple_range_64 {
+	unsigned long pivot[15];
+	void *slot[16];
+};
+
+struct maple_arange_64 {
+	unsigned long pivot[9];
+	void *slot[10];
+};
+
 struct vm_area_struct {
-	unsigned long vm_start, vm_pgoff;
+	unsigned long vm_start, vm_end, vm_pgoff;
 	struct file___file *vm_file;
+};
+
+struct vm_area_struct___rb {
+	struct rb_node___vma vm_rb;
 };
 
 #pragma clang attribute pop
 
-enum { PAGE_SHIFT = 12 };
+enum {
+	PAGE_SHIFT = 12,
+	VMA_RB_DEPTH = 40, /* twice the logarithm of 65,530 mappings, and some */
+	VMA_MAPLE_DEPTH = 10,
+	/* include/linux/maple_tree.h, lib/maple_tree.c */
+	MAPLE_NODE_MASK = 255,
+	MAPLE_TYPE_SHIFT = 3,
+	MAPLE_TYPE_MASK = 15,
+	MAPLE_LEAF_64 = 1,
+	MAPLE_RANGE_64 = 2,
+	MAPLE_ARANGE_64 = 3,
+	MAPLE_ROOT_MASK = 3,
+	MAPLE_ROOT_NODE = 2,
+	MAPLE_ENTRIES_END = 4096,
+	MAPLE_SLOTS = 16,
+};
+
+/* Numbers, 0: none. Global, as all that follow, so that the verifier looks at a loop once. */
+__noinline __u64 vma_in_rb_tree(__u64 mm_va, __u64 user_va)
+{
+	struct mm_struct___rb *mm = (void *)mm_va;
+	struct rb_node___vma *node;
+
+	if (!bpf_core_field_exists(struct mm_struct___rb, mm_rb))
+		return 0;
+	node = BPF_CORE_READ(mm, mm_rb.rb_node);
+	for (int i = 0; i < VMA_RB_DEPTH && node; i++) {
+		struct vm_area_struct *vma =
+			(void *)node - bpf_core_field_offset(struct vm_area_struct___rb, vm_rb);
+
+		if (user_va >= BPF_CORE_READ(vma, vm_end))
+			node = BPF_CORE_READ(node, rb_right);
+		else if (user_va < BPF_CORE_READ(vma, vm_start))
+			node = BPF_CORE_READ(node, rb_left);
+		else
+			return (__u64)vma;
+	}
+	return 0;
+}
+
+/* The slot of a node that has the address: pivots are the last addresses of slots, 0 behind the
+ * end. */
+__noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va)
+{
+	bool is_arange = (entry >> MAPLE_TYPE_SHIFT & MAPLE_TYPE_MASK) == MAPLE_ARANGE_64;
+	void *node = (void *)(entry & ~(__u64)MAPLE_NODE_MASK);
+	struct maple_arange_64 *arange = node;
+	struct maple_range_64 *range = node;
+	__u64 pivots[MAPLE_SLOTS] = {}, slot = 0;
+	void **slots;
+	__u32 n = 0;
+
+	if (is_arange)
+		bpf_core_read(pivots, sizeof(arange->pivot), &arange->pivot);
+	else
+		bpf_core_read(pivots, sizeof(range->pivot), &range->pivot);
+	for (n = 0; n < MAPLE_SLOTS - 1; n++)
+		if (!pivots[n] || pivots[n] >= user_va)
+			break;
+	slots = is_arange ? &arange->slot[0] : &range->slot[0];
+	bpf_probe_read_kernel(&slot, sizeof(slot), slots + n);
+	return slot;
+}
+
+__noinline __u64 vma_in_maple_tree(__u64 mm_va, __u64 user_va)
+{
+	struct mm_struct___maple *mm = (void *)mm_va;
+	struct vm_area_struct *vma;
+	__u64 entry;
+
+	if (!bpf_core_field_exists(struct mm_struct___maple, mm_mt))
+		return 0;
+	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	if ((entry & MAPLE_ROOT_MASK) != MAPLE_ROOT_NODE)
+		return 0; /* an entry in place of a tree */
+	for (int i = 0; i < VMA_MAPLE_DEPTH; i++) {
+		__u64 type = entry >> MAPLE_TYPE_SHIFT & MAPLE_TYPE_MASK;
+
+		if (entry < MAPLE_ENTRIES_END || type < MAPLE_LEAF_64 || type > MAPLE_ARANGE_64)
+			return 0;
+		entry = vma_maple_slot(entry, user_va);
+		if (type == MAPLE_LEAF_64)
+			break;
+	}
+	vma = (void *)entry;
+	if (!vma || user_va < BPF_CORE_READ(vma, vm_start) || user_va >= BPF_CORE_READ(vma, vm_end))
+		return 0;
+	return entry;
+}
 
 struct vma_place {
 	__u64 user_va;
@@ -24,29 +151,28 @@ struct vma_place {
 	__u32 device, generation;
 };
 
-static long vma_note_place(struct task_struct *task, struct vm_area_struct *vma, void *ctx)
-{
-	struct vma_place *at = ctx;
-	struct file___file *file = BPF_CORE_READ(vma, vm_file);
-	struct inode___file *inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
-
-	(void)task;
-	if (!inode)
-		return 0;
-	at->file_va = (__u64)file;
-	at->inode = BPF_CORE_READ(inode, i_ino);
-	at->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	at->generation = BPF_CORE_READ(inode, i_generation);
-	at->file_off = at->user_va - BPF_CORE_READ(vma, vm_start) +
-		       (BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT);
-	return 0;
-}
-
 static __always_inline void vma_find_place(struct task_struct *task, __u64 user_va,
 					   struct vma_place *ret)
 {
+	__u64 mm_va = (__u64)BPF_CORE_READ(task, mm);
+	struct vm_area_struct *vma;
+	struct inode___file *inode;
+	struct file___file *file;
+
 	*ret = (struct vma_place){.user_va = user_va};
-	bpf_find_vma(task, user_va, vma_note_place, ret, 0);
+	vma = (void *)(bpf_core_field_exists(struct mm_struct___maple, mm_mt)
+			       ? vma_in_maple_tree(mm_va, user_va)
+			       : vma_in_rb_tree(mm_va, user_va));
+	file = vma ? BPF_CORE_READ(vma, vm_file) : NULL;
+	inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
+	if (!inode)
+		return;
+	ret->file_va = (__u64)file;
+	ret->inode = BPF_CORE_READ(inode, i_ino);
+	ret->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	ret->generation = BPF_CORE_READ(inode, i_generation);
+	ret->file_off = user_va - BPF_CORE_READ(vma, vm_start) +
+			(BPF_CORE_READ(vma, vm_pgoff) << PAGE_SHIFT);
 }
 
 #endif

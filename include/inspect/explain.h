@@ -8,6 +8,7 @@
 
 #include <inspect/diag.h>
 #include <inspect/host.h>
+#include <linux/version.h>
 
 struct perf_attempt {
 	const char *event;   /* "cycles" */
@@ -43,9 +44,15 @@ int explain_btf(const struct host *h, struct diag *d);
  * when nothing is in the way. And why loading failed all the same with -err; returns err.
  */
 int explain_bpf(const struct host *h, struct diag *d);
-/* The same for programs on tracepoints, from 5.17 on: what they do ("trace system calls"), and what
- * does it without. */
-int explain_bpf_tracing(const struct host *h, const char *what, const char *fix, struct diag *d);
+/* The same for programs on tracepoints and probes, by the kernel that they need: what they do
+ * ("trace system calls"), and what does it without. */
+enum explain_tracing_since {
+	TRACING_SINCE_5_10 = KERNEL_VERSION(5, 10, 0), /* all that follows is not needed */
+	TRACING_SINCE_5_13 = KERNEL_VERSION(5, 13, 0), /* pointers to global functions (5.12) */
+	TRACING_SINCE_5_15 = KERNEL_VERSION(5, 15, 0), /* cookies of probes */
+};
+int explain_bpf_tracing(const struct host *h, enum explain_tracing_since since, const char *what,
+			const char *fix, struct diag *d);
 int explain_bpf_load(int err, const struct host *h, struct diag *d);
 
 /* A file could not be created: what is wrong with its folder. Returns err. */

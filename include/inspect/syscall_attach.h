@@ -6,6 +6,7 @@
 enum syscall_attach {
 	SYSCALL_ATTACH_TP_BTF,   /* the two tracepoints of all calls */
 	SYSCALL_ATTACH_ONE_CALL, /* those of each call that is wanted */
+	SYSCALL_ATTACH_FUNCTION, /* the kernel's functions of them */
 };
 
 /* The same for a reader, with what others pay for it. */

@@ -7,7 +7,6 @@
 #include <linux/version.h>
 
 #define NEEDS_KERNEL KERNEL_VERSION(5, 10, 0)
-#define TRACING_NEEDS_KERNEL KERNEL_VERSION(5, 17, 0)
 #define CHARGED_TO_CGROUP KERNEL_VERSION(5, 11, 0)
 
 static int lacks_rights(const struct host *h, struct diag *d)
@@ -53,11 +52,13 @@ int explain_bpf(const struct host *h, struct diag *d)
 	return lacks_rights(h, d);
 }
 
-int explain_bpf_tracing(const struct host *h, const char *what, const char *fix, struct diag *d)
+int explain_bpf_tracing(const struct host *h, enum explain_tracing_since since, const char *what,
+			const char *fix, struct diag *d)
 {
-	if (h->kernel_version && h->kernel_version < TRACING_NEEDS_KERNEL) {
+	if (h->kernel_version && h->kernel_version < since) {
 		diag_set(d, -EOPNOTSUPP, "kernel %s is too old to %s", h->kernel_release, what);
-		diag_why(d, "what the BPF program needs came up to 5.17");
+		diag_why(d, "what the BPF program needs came up to %u.%u", since >> 16,
+			 since >> 8 & 0xff);
 		diag_fix(d, "%s", fix);
 		return -EOPNOTSUPP;
 	}

@@ -183,7 +183,7 @@ int sampling_waits(const struct sampler_config *c, const struct waits_config *wa
 		.probe = waits->probe,
 		.tick_hz = waits->wall ? c->freq_hz : 0,
 	};
-	int err = explain_bpf_tracing(host, "see what threads wait for",
+	int err = explain_bpf_tracing(host, TRACING_SINCE_5_10, "see what threads wait for",
 				      "inspect stack -p PID      (what they wait for now)", d);
 
 	if (!err && unwind_tables_new(!no_cache, &ret->tables))

@@ -166,8 +166,8 @@ static int run_counts(const struct trace_values *v, const struct operands *opera
 	if (!err && (v->locks || (!v->hist && run.by == SYSCALLS_BY_CALL)))
 		err = diag_errno(d, trace_locks_new(&run.locks), "trace");
 	if (!err)
-		err = explain_bpf_tracing(&run.host, "trace system calls", "strace -c -f -p PID",
-					  d);
+		err = explain_bpf_tracing(&run.host, TRACING_SINCE_5_10, "count system calls",
+					  "strace -c -f -p PID", d);
 	if (!err)
 		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
 	if (err)
@@ -198,8 +198,8 @@ static int run_stream(const struct trace_values *v, const struct operands *opera
 	host_read(&run.host, "");
 	err = v->filter ? trace_parse_filter(v->filter, &run.only, d) : 0;
 	if (!err)
-		err = explain_bpf_tracing(&run.host, "trace system calls", "strace -c -f -p PID",
-					  d);
+		err = explain_bpf_tracing(&run.host, TRACING_SINCE_5_13, "trace each system call",
+					  "inspect trace -c, or strace -f -p PID", d);
 	if (!err)
 		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
 	return err ? err : trace_stream_run(&stream, exit_code);

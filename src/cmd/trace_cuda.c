@@ -206,8 +206,8 @@ int trace_cuda(const struct trace_values *v, const struct operands *operands, in
 	host_read(&run.host, "");
 	config.by = run.by;
 	if (!err)
-		err = explain_bpf_tracing(&run.host, "time functions", "perf probe -x PATH FUNC",
-					  d);
+		err = explain_bpf_tracing(&run.host, TRACING_SINCE_5_15, "time functions",
+					  "perf probe -x PATH FUNC", d);
 	if (!err)
 		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
 	if (err)

@@ -227,7 +227,7 @@ int trace_gpu(const struct trace_values *v, const struct operands *operands, int
 	if (!err)
 		err = find_version(&run, d);
 	if (!err)
-		err = explain_bpf_tracing(&run.host, "trace the driver",
+		err = explain_bpf_tracing(&run.host, TRACING_SINCE_5_10, "trace the driver",
 					  "strace -f -e ioctl -p PID", d);
 	if (!err && (stream || v->leaks))
 		err = diag_errno(d, gpu_objects_new(&run.objects), "trace");

@@ -136,8 +136,8 @@ static int prepare(struct hold_run *run, const struct operands *operands, struct
 
 	host_read(&run->host, "");
 	if (!err)
-		err = explain_bpf_tracing(&run->host, "time functions", "perf probe -x PATH FUNC",
-					  d);
+		err = explain_bpf_tracing(&run->host, TRACING_SINCE_5_15, "time functions",
+					  "perf probe -x PATH FUNC", d);
 	if (!err)
 		err = target_resolve(&v->target, operands, &run->host, &run->notes, &run->target,
 				     d);

@@ -243,7 +243,8 @@ int trace_probe(const struct trace_values *v, const struct operands *operands, i
 	int err;
 
 	host_read(&run.host, "");
-	err = explain_bpf_tracing(&run.host, "time functions", "perf probe -x PATH FUNC", d);
+	err = explain_bpf_tracing(&run.host, TRACING_SINCE_5_10, "time functions",
+				  "perf probe -x PATH FUNC", d);
 	if (!err)
 		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
 	if (!err)

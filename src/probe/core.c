@@ -2,6 +2,7 @@
 #include "core.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,6 +10,7 @@
 #include <inspect/explain.h>
 #include <inspect/procfs.h>
 #include <linux/magic.h>
+#include <linux/version.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -16,6 +18,8 @@
 #define STATUS_BYTES_MAX 16384
 #define CGROUP_DEPTH_MAX 8
 #define TAKE_NS_MAX (2 * NSEC_PER_SEC)
+#define HAS_TASK_STORAGE KERNEL_VERSION(5, 13, 0)
+#define ALLOCATES_ANYWHERE KERNEL_VERSION(6, 1, 0)
 
 /* Maps, the kernel's types while loading, and room for rows: with less the kernel would end us. */
 #define MEMORY_LEAST (32u << 20)
@@ -141,6 +145,51 @@ static int share_maps(struct probe_core *c)
 	return unwind_maps_new(&c->maps_fds, c->target->rows, c->target->rows_ctx, &c->maps);
 }
 
+/* Whether tracing programs have task storage, as HAS_TASK_STORAGE of the programs. */
+static bool has_task_storage(const struct host *h)
+{
+	struct btf *btf;
+	const struct btf_type *t = NULL;
+	bool has = false;
+	int id;
+
+	if (!h->kernel_version || h->kernel_version >= HAS_TASK_STORAGE)
+		return true;
+	btf = btf__load_vmlinux_btf();
+	id = btf ? btf__find_by_name_kind(btf, "bpf_func_id", BTF_KIND_ENUM) : -1;
+	if (id > 0)
+		t = btf__type_by_id(btf, (uint32_t)id);
+	for (uint32_t i = 0; t && i < btf_vlen(t); i++)
+		has |= str_eq(btf__name_by_offset(btf, btf_enum(t)[i].name_off),
+			      "BPF_FUNC_for_each_map_elem");
+	btf__free(btf);
+	return has;
+}
+
+/* Of the two maps that keep states of tasks, the one that can be (task_states.bpf.h). */
+static int choose_task_states(const struct probe_core *c, const struct host *h)
+{
+	static const char by_task[] = "_by_task";
+	bool storage = has_task_storage(h);
+	struct bpf_map *map;
+	int err = 0;
+
+	bpf_object__for_each_map(map, c->object)
+	{
+		const char *name = bpf_map__name(map);
+		size_t n = strlen(name);
+
+		if (bpf_map__type(map) == BPF_MAP_TYPE_TASK_STORAGE && !storage)
+			err = bpf_map__set_autocreate(map, false);
+		else if (n > strlen(by_task) && str_eq(name + n - strlen(by_task), by_task) &&
+			 storage)
+			err = bpf_map__set_autocreate(map, false);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 int probe_core_load(struct probe_core *c, struct bpf_object_skeleton *skeleton,
 		    const struct host *h, struct diag *d)
 {
@@ -158,10 +207,17 @@ int probe_core_load(struct probe_core *c, struct bpf_object_skeleton *skeleton,
 	c->object = *skeleton->obj;
 	err = make_room(c);
 	if (!err)
+		err = choose_task_states(c, h);
+	if (!err)
 		err = bpf_object__load_skeleton(skeleton);
 	if (!err)
 		err = share_maps(c);
 	return err ? explain_bpf_load(err, h, d) : 0;
+}
+
+bool probe_may_allocate(const struct host *h)
+{
+	return !h->kernel_version || h->kernel_version >= ALLOCATES_ANYWHERE;
 }
 
 int probe_core_keep(struct probe_core *c, struct bpf_link *link)

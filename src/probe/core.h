@@ -51,6 +51,10 @@ int probe_core_init(struct probe_core *c, const struct probe_target *target, boo
 int probe_core_load(struct probe_core *c, struct bpf_object_skeleton *skeleton,
 		    const struct host *h, struct diag *d);
 
+/* Whether programs of tracepoints and probes may use maps whose elements are not made ahead: since
+ * 6.1. Before, the kernel warns in its log; those that are attached by BTF always may. */
+bool probe_may_allocate(const struct host *h);
+
 /* Attaches a tracepoint program until the release; -ENOENT: the object has none of that name. */
 int probe_core_attach(struct probe_core *c, const char *program, struct diag *d);
 /* The same of a perf_event program, to an event that is open. 0 or -errno. */

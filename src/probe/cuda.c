@@ -28,6 +28,8 @@ static int open_counts(struct cuda_counts *c, const struct probe_target *target,
 	c->skeleton = cuda__open();
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
+	if (!probe_may_allocate(h) && bpf_map__set_map_flags(c->skeleton->maps.rows, 0))
+		return diag_errno(d, -errno, "rows for BPF");
 	((struct cuda_setup *)&c->skeleton->rodata->setup)->by = by;
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
 	err = probe_core_load(&c->core, c->skeleton->skeleton, h, d);

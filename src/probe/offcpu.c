@@ -488,6 +488,7 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 			.with_calls = c->calls,
 			.with_probe = c->probe != NULL,
 			.with_loops = c->loops,
+			.n_cpus = (uint32_t)libbpf_num_possible_cpus(),
 		};
 		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz || c->loops);
 		make_room(k, c);

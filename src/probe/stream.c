@@ -43,8 +43,16 @@ static int fill_calls(struct syscall_stream *s, const struct syscall_set *only)
 
 static struct probe_call_programs call_programs(const struct syscall_stream *s)
 {
-	return (struct probe_call_programs){s->skeleton->progs.on_one_enter,
-					    s->skeleton->progs.on_one_exit};
+	const struct stream *k = s->skeleton;
+
+	return (struct probe_call_programs){
+		.object = k->obj,
+		.all_enter = k->progs.on_sys_enter,
+		.all_exit = k->progs.on_sys_exit,
+		.one_enter = k->progs.on_one_enter,
+		.one_exit = k->progs.on_one_exit,
+		.no_functions = s->no_functions,
+	};
 }
 
 static int attach(struct syscall_stream *s, const struct syscall_stream_config *config,
@@ -134,6 +142,12 @@ static int open_stream(struct syscall_stream *s, const struct syscall_stream_con
 
 	if (!err)
 		err = load(s, config, h, d);
+	if (err && s->attached == SYSCALL_ATTACH_FUNCTION) {
+		diag_release(d);
+		stream__destroy(s->skeleton);
+		s->no_functions = true;
+		err = load(s, config, h, d);
+	}
 	if (err)
 		return err;
 	s->core.shared = &s->skeleton->bss->target_shared;

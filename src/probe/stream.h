@@ -54,6 +54,7 @@ struct syscall_stream {
 	struct stream *skeleton;
 	struct ring_buffer *ring;
 	enum syscall_attach attached;
+	bool no_functions; /* to attach to */
 
 	/* while reading */
 	syscall_event_fn *fn;

@@ -86,8 +86,16 @@ static void fill_setup(struct syscall_counts *c, const struct syscall_counts_con
 
 static struct probe_call_programs call_programs(const struct syscall_counts *c)
 {
-	return (struct probe_call_programs){c->skeleton->progs.on_one_enter,
-					    c->skeleton->progs.on_one_exit};
+	const struct syscalls *k = c->skeleton;
+
+	return (struct probe_call_programs){
+		.object = k->obj,
+		.all_enter = k->progs.on_sys_enter,
+		.all_exit = k->progs.on_sys_exit,
+		.one_enter = k->progs.on_one_enter,
+		.one_exit = k->progs.on_one_exit,
+		.no_functions = c->no_functions,
+	};
 }
 
 /* Those that watch threads first: none is born unseen, then none is marked twice. */
@@ -140,6 +148,13 @@ static int shrink_maps(struct syscall_counts *c)
 	return err;
 }
 
+static int make_ahead(struct syscalls *k)
+{
+	int err = bpf_map__set_map_flags(k->maps.files, 0);
+
+	return err ? err : bpf_map__set_map_flags(k->maps.ended_names, 0);
+}
+
 static int load(struct syscall_counts *c, const struct syscall_counts_config *config,
 		const struct host *h, struct diag *d)
 {
@@ -157,6 +172,8 @@ static int load(struct syscall_counts *c, const struct syscall_counts_config *co
 		return diag_errno(d, -errno, "rows for BPF");
 	if (bpf_map__set_max_entries(k->maps.keyed_rows, keyed_rows(config)))
 		return diag_errno(d, -errno, "rows for BPF");
+	if (c->attached == SYSCALL_ATTACH_ONE_CALL && !probe_may_allocate(h) && make_ahead(k))
+		return diag_errno(d, -errno, "names for BPF");
 	c->setup.rows_mask = n_rows - 1;
 	*(struct target_setup *)&k->rodata->target_setup = c->core.setup;
 	*(struct syscalls_setup *)&k->rodata->setup = c->setup;
@@ -180,9 +197,18 @@ static int open_counts(struct syscall_counts *c, const struct syscall_counts_con
 	if (!c->by_cpu)
 		return diag_errno(d, -ENOMEM, "counting system calls");
 	fill_setup(c, config);
+	/* Calls that threads are in when it starts do not end in a trampoline. */
+	c->no_functions = c->setup.by & SYSCALLS_BY_LOCK || !config->target.child ||
+			  config->target.child_runs;
 	err = probe_core_init(&c->core, &config->target, false, h, d);
 	if (!err)
 		err = load(c, config, h, d);
+	if (err && c->attached == SYSCALL_ATTACH_FUNCTION) {
+		diag_release(d);
+		syscalls__destroy(c->skeleton);
+		c->no_functions = true;
+		err = load(c, config, h, d);
+	}
 	if (err)
 		return err;
 	c->core.shared = &c->skeleton->bss->target_shared;

@@ -15,6 +15,7 @@ struct syscall_counts {
 	struct syscalls_setup setup;
 	struct syscalls_shared *shared; /* with the program */
 	enum syscall_attach attached;
+	bool no_functions; /* to attach to */
 	uint64_t started_ns;
 	uint64_t stopped_ns;         /* 0: it runs */
 	uint32_t n_possible;         /* CPUs */

@@ -15,7 +15,6 @@
 enum { VITALS_MAX = 1 << 20 };
 
 #define NEEDS_ITERATORS KERNEL_VERSION(5, 8, 0)
-#define NEEDS_USER_REGS KERNEL_VERSION(5, 15, 0) /* bpf_task_pt_regs */
 
 /* How much is asked of the kernel. */
 enum extent {
@@ -74,10 +73,8 @@ static bool may_attach_functions(void)
 	return fd >= 0 || errno != EPERM;
 }
 
-static enum extent most_of(const struct host *h, bool short_run)
+static enum extent most_of(bool short_run)
 {
-	if (h->kernel_version && h->kernel_version < NEEDS_USER_REGS)
-		return TIMES_ALONE;
 	if (may_attach_functions())
 		return WITH_FUNCTIONS;
 	return short_run ? WITH_EXITS : WITH_LOCKS;
@@ -176,7 +173,7 @@ int bpf_tasks_open(const struct host *h, bool short_run, struct bpf_tasks **ret,
 	if (!b)
 		return -ENOMEM;
 	libbpf_set_print(say_nothing);
-	extent = most_of(h, short_run);
+	extent = most_of(short_run);
 	err = load(b, h, extent);
 	while (err && extent > TIMES_ALONE) {
 		/* Less is more than nothing. */
@@ -299,7 +296,7 @@ int bpf_tasks_read(void *ctx, struct task_table *ret)
 	int err = probe_iterate_link(b->iterator, sizeof(struct vitals_record), add_task, ret);
 
 	ret->source = "BPF task iterator (se.sum_exec_runtime, sched_info.run_delay)";
-	ret->no_locks = "needs BPF of Linux 5.15";
+	ret->no_locks = "needs BPF programs at sched_switch, which could not be loaded";
 	ret->no_refusals = b->extent == TIMES_ALONE
 				   ? ret->no_locks
 				   : "this kernel allows no BPF on its functions (fexit): without "

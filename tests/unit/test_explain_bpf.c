@@ -51,12 +51,16 @@ static void test_programs_on_tracepoints(void **state)
 	struct diag d = {0};
 
 	(void)state;
-	h.kernel_version = KERNEL_VERSION(5, 17, 0);
-	assert_int_equal(explain_bpf_tracing(&h, "trace system calls", "strace", &d), 0);
-	h.kernel_version = KERNEL_VERSION(5, 16, 20);
-	strcpy(h.kernel_release, "5.16.20");
-	assert_int_equal(explain_bpf_tracing(&h, "trace system calls", "strace", &d), -EOPNOTSUPP);
-	assert_string_equal(d.what, "kernel 5.16.20 is too old to trace system calls");
+	h.kernel_version = KERNEL_VERSION(5, 13, 0);
+	assert_int_equal(explain_bpf_tracing(&h, TRACING_SINCE_5_13, "trace locks", "strace", &d),
+			 0);
+	h.kernel_version = KERNEL_VERSION(5, 12, 20);
+	strcpy(h.kernel_release, "5.12.20");
+	assert_int_equal(explain_bpf_tracing(&h, TRACING_SINCE_5_10, "count", "strace", &d), 0);
+	assert_int_equal(explain_bpf_tracing(&h, TRACING_SINCE_5_13, "trace locks", "strace", &d),
+			 -EOPNOTSUPP);
+	assert_string_equal(d.what, "kernel 5.12.20 is too old to trace locks");
+	assert_string_equal(d.why, "what the BPF program needs came up to 5.13");
 	assert_non_null(strstr(d.fix, "strace"));
 	diag_release(&d);
 }

@@ -209,7 +209,7 @@ int main(void)
 
 	host_read(&host, "");
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	if (explain_bpf_tracing(&host, "test", "", &d)) {
+	if (explain_bpf_tracing(&host, TRACING_SINCE_5_10, "test", "", &d)) {
 		printf("1..0 # SKIP no BPF here\n");
 		diag_release(&d);
 		return 0;

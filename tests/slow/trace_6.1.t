@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# A few system calls on a kernel that lets programs attach to its functions.
+. "$(dirname "$0")/guest.sh"
+guest_kernel 6.1
+machine_file "$INSPECT"
+machine_file "$W/syscalls"
+guest_boot <<'END'
+mount -t tracefs none /sys/kernel/tracing
+say() {
+	name=$1
+	shift
+	"$@" >/tmp/$name 2>/tmp/$name.err
+	show $name
+	show $name.err
+}
+say storm inspect trace -c --json -e getppid -- syscalls storm 200
+say missing inspect trace -c --json -e openat,newfstatat,stat -- syscalls missing 50
+say each inspect trace -v -e openat --failed -- syscalls missing 50
+say exit inspect trace -v -e exit_group -- true
+sleep 100 &
+say running inspect trace -c --json -d 0.2 -e clock_nanosleep -p $!
+dmesg >/tmp/dmesg
+show dmesg
+END
+for name in storm missing each each.err exit exit.err running dmesg; do
+	machine_shown $name >"$tmp/$name"
+done
+for name in storm missing; do
+	like "$(jq -r .attached "$tmp/$name")" "^the kernel's functions of these calls" "$name: at functions"
+	is "$(jq -c '[.losses[]] | add' "$tmp/$name")" 0 '… none is lost'
+done
+is "$(jq '.rows[] | select(.syscall == "getppid").calls' "$tmp/storm")" 3200 '16 processes with 200 each'
+like "$(cat "$tmp/each.err")" "attached: the kernel's functions" 'each call: at functions'
+is "$(grep -c 'openat(.*"/nonexistent/file".* = -1 ENOENT' "$tmp/each")" 50 '… all of them'
+is "$(jq '.rows[] | select(.syscall == "openat").errors' "$tmp/missing")" "$(grep -c 'openat(' "$tmp/each")" \
+	'… as they are counted, those of the loader too'
+like "$(cat "$tmp/exit.err")" 'attached: the tracepoints' 'a call that nobody comes back from: its tracepoint'
+is "$(grep -c 'exit_group(0)' "$tmp/exit")" 1 '… is seen'
+like "$(jq -r .attached "$tmp/running")" '^the tracepoints of these calls' 'a program that runs already: tracepoints'
+is "$(jq '.rows[] | select(.syscall == "clock_nanosleep").in_flight' "$tmp/running")" 1 '… the call that it is in'
+unlike "$(cat "$tmp/dmesg")" 'WARNING' 'no warning in the log'
