@@ -105,6 +105,8 @@ __noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va)
 	void **slots;
 	__u32 n = 0;
 
+	if (!bpf_core_type_exists(struct maple_arange_64))
+		return 0;
 	if (is_arange)
 		bpf_core_read(pivots, sizeof(arange->pivot), &arange->pivot);
 	else

@@ -25,7 +25,7 @@ share() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.2f\n", 100 * a / b }'; }
 # --- a program with known waits -------------------------------------------------------------------
 
 exits 0 'a program with known waits' sh -c \
-	"exec '$INSPECT' offcpu --json -o '$tmp/a.data' --flame '$tmp/a.svg' -- '$W/wait_shares' 2 2>'$tmp/truth'"
+	"exec '$INSPECT' offcpu --json -o '$tmp/a.data' --flame '$tmp/a.svg' -- '$W/wait_shares' 3 2>'$tmp/truth'"
 mv "$tmp/out" "$tmp/a.json"
 wall=$(truth wall)
 for part in sleep lock pipe; do
