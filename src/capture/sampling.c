@@ -183,8 +183,15 @@ int sampling_waits(const struct sampler_config *c, const struct waits_config *wa
 		.probe = waits->probe,
 		.tick_hz = waits->wall ? c->freq_hz : 0,
 	};
-	int err = explain_bpf_tracing(host, TRACING_SINCE_5_10, "see what threads wait for",
-				      "inspect stack -p PID      (what they wait for now)", d);
+	int err =
+		waits->probe ? explain_bpf_tracing(host, TRACING_SINCE_5_10, "time functions",
+						   "perf probe -x PATH FUNC", d)
+		: waits->calls
+			? explain_bpf_tracing(host, TRACING_SINCE_5_10, "trace system calls",
+					      "strace -k -f -p PID", d)
+			: explain_bpf_tracing(host, TRACING_SINCE_5_10, "see what threads wait for",
+					      "inspect stack -p PID      (what they wait for now)",
+					      d);
 
 	if (!err && unwind_tables_new(!no_cache, &ret->tables))
 		err = diag_errno(d, -ENOMEM, "preparing to unwind");
