@@ -30,8 +30,11 @@ int record_end(struct record_builder *b, uint32_t pid, uint32_t tid);
 int synthesize_lost(const struct event_table *events, uint32_t cpu, uint64_t n, record_fn *emit,
 		    void *ctx);
 
-/* synthesize_kernel from other files than /proc/kallsyms and /proc/modules, for tests. */
-int synthesize_kernel_from(const char *kallsyms_path, const char *modules_path,
-			   const struct event_table *events, record_fn *emit, void *ctx);
+/* synthesize_kernel from other files than those of /proc, for tests. */
+struct kernel_files {
+	const char *kallsyms, *modules, *iomem;
+};
+int synthesize_kernel_from(const struct kernel_files *files, const struct event_table *events,
+			   record_fn *emit, void *ctx);
 
 #endif
