@@ -71,7 +71,7 @@ help:
 	@echo 'make fuzz [T=NAME] [SECONDS=300]   the parsers under libFuzzer'
 	@echo 'make cross               compile it, BPF too, for aarch64 (linked and run by test-all)'
 	@echo 'make accuracy            compare stacks unwound in the kernel with libdwfl'
-	@echo 'make lint | bench | docs | man | compile_commands.json | clean'
+	@echo 'make lint | bench [T=PART] | docs | man | compile_commands.json | clean'
 	@echo 'make deps [DEPS=test]    only install the packages for building (or testing)'
 	@echo 'make install | uninstall PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
 
@@ -190,7 +190,8 @@ lint: all
 	@failed=0; for check in tests/lint/*.sh; do O=$(B) bash $$check || failed=1; done; exit $$failed
 
 bench: all $(workloads) $(bench_programs)
-	@for bench in $(wildcard tests/bench/*.sh); do O=$(B) bash $$bench || exit 1; done
+	@[ -z "$(T)" ] || [ -e tests/bench/$(T).sh ] || O=$(B) exec bash tests/bench/run.sh --only $(T)
+	@for bench in $(wildcard tests/bench/$(or $(T),*).sh); do O=$(B) bash $$bench || exit 1; done
 
 # The outputs and the picture in README.md.
 docs: all $(workloads)

@@ -67,8 +67,8 @@ def run(argv, stdin=None, ok=(0,), watch=False):
     return Cost(wall, usage, peak[0])
 
 
-def samples_in(path):
-    """Samples in an uncompressed perf.data file, counted here and by no tool that is measured."""
+def sample_sizes(path):
+    """Bytes of each sample in an uncompressed perf.data file, read by no tool that is measured."""
     with open(path, "rb") as file:
         header = file.read(104)
         if header[:8] != b"PERFILE2":
@@ -76,14 +76,19 @@ def samples_in(path):
         start, size = struct.unpack_from("<QQ", header, 40)
         file.seek(start)
         data = file.read(size)
-    count = position = 0
+    sizes, position = [], 0
     while position + 8 <= len(data):
         kind, _, length = struct.unpack_from("<IHH", data, position)
         if length < 8:
             break
-        count += kind == PERF_RECORD_SAMPLE
+        if kind == PERF_RECORD_SAMPLE:
+            sizes.append(length)
         position += length
-    return count
+    return sizes
+
+
+def samples_in(path):
+    return len(sample_sizes(path))
 
 
 def spread(values):

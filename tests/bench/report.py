@@ -92,9 +92,11 @@ How it is measured:
 - **Recorder**: `tests/bench/busy.c` burns two CPUs 20 calls deep; user and system time of the
   whole recorder process (`wait4`), its start and end included. What the kernel spends in the target's
   own context to take a sample is the same for both and in neither.
-- **Stacks without frame pointers**: `tests/bench/deep.c` does the same piece of work 20 calls deep
-  in two threads; the slowdown is by how much more CPU time a piece takes while it is sampled (what a
-  BPF program or a stack copy takes is charged to the target). The share of whole stacks is read by
+- **Stacks without frame pointers**: `tests/bench/deep.c` works 20 calls deep in two threads, which
+  count the time in which they stand still for 0.5 to 200 µs: interrupts, and what a BPF program or a
+  stack copy takes is charged to the target in the same way. The slowdown is how much more of that
+  there is while it is sampled than in the windows before and after. The first row says what that
+  gives with no recorder at all: smaller differences are noise. The share of whole stacks is read by
   `inspect` from all three files.
 - **Bytes per sample**: file size by samples, counted by a reader of its own in `tests/bench/measure.py`.
 - **report** and **flame**: a file that `perf record -g -F 5000` wrote of `tests/bench/mixed.c`: two
