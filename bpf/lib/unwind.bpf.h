@@ -93,8 +93,8 @@ struct {
 	__type(value, struct unwind_walk);
 } unwind_walks SEC(".maps");
 
-/* What has been found lately, by place in the rows: a place keeps its rule for good, and most frames
- * have been seen before. A search is 17 steps in libc. */
+/* What has been found lately, by place in the rows: a place keeps its rule for good, and most
+ * frames have been seen before. A search is 17 steps in libc. */
 enum { UNWIND_FOUND = 1024 };
 struct unwind_found {
 	__u64 place; /* the file's first row, then the offset in the file; 0: none */
