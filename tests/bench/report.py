@@ -93,7 +93,8 @@ How it is measured:
   whole recorder process (`wait4`), its start and end included. What the kernel spends in the target's
   own context to take a sample is the same for both and in neither.
 - **Stacks without frame pointers**: `tests/bench/deep.c` works 20 calls deep in two threads, which
-  count the time in which they stand still for 0.5 to 200 µs: interrupts, and what a BPF program or a
+  count the time in which they stand still for 0.5 to 200 µs without another thread having its turn:
+  interrupts, and what a BPF program or a
   stack copy takes is charged to the target in the same way. The slowdown is how much more of that
   there is while it is sampled than in the windows before and after. The first row says what that
   gives with no recorder at all: smaller differences are noise. The share of whole stacks is read by
