@@ -100,13 +100,14 @@ static __noinline int futex_call_read(struct task_struct *task, __u32 code, stru
 }
 
 /* The one that ended a futex_waitv of the current task. */
-static __always_inline void futex_several_read(struct task_struct *task, __u64 which,
-					       struct futex_call *c)
+static __noinline int futex_several_read(struct task_struct *task, __u64 which,
+					 struct futex_call *c)
 {
-	struct call_args args;
+	__u64 array_va;
 
-	if (!call_args_read(task, &args))
-		futex_waiter_read(args.v[0], which, &c->user_va, &c->is_private);
+	if (!call_first_arg_read(task, &array_va))
+		futex_waiter_read(array_va, which, &c->user_va, &c->is_private);
+	return 0;
 }
 
 /* Who holds it: the word of a PI futex, or what glibc keeps behind the word of a mutex. Of another

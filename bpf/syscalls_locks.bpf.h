@@ -173,16 +173,23 @@ static __noinline void add_lock_detail(__u32 kind, __u32 id, __u64 lock, __u64 s
 	add_detail_key(&key, sum);
 }
 
+static __noinline int note_all_moved(struct call_state *st, __u64 ns)
+{
+	struct all_moved all = {.to = st->moved_to, .ns = ns};
+	__u64 lock = st->lock.stack;
+
+	return bpf_map_update_elem(&all_moves, &lock, &all, BPF_ANY);
+}
+
 static __noinline int end_wake(struct finished *f)
 {
 	struct call_state *st = f->st;
-	struct all_moved all = {.to = st->moved_to, .ns = bpf_ktime_get_ns() - f->latency_ns};
 	__u64 lock = st->lock.stack;
 
 	if (f->result < 0)
 		return 0;
 	if (st->futex.moves_all)
-		bpf_map_update_elem(&all_moves, &lock, &all, BPF_ANY);
+		note_all_moved(st, bpf_ktime_get_ns() - f->latency_ns);
 	if (!f->result && st->futex.op != FUTEX_UNLOCK_PI)
 		return 0;
 	add_lock_detail(SYSCALLS_LOCK_WAKER, target_tid(f->task), lock, stack_of_call(f->task),

@@ -21,8 +21,8 @@ enum {
  * instruction that counts leading zeros, and clang's expansion is longer than these steps. */
 static inline __attribute__((always_inline)) __u32 log_linear_slot(__u64 value)
 {
+	__u64 rest = value, slot;
 	__u32 log2 = 0;
-	__u64 rest = value;
 
 	if (value < LOG_LINEAR_SUB)
 		return (__u32)value;
@@ -49,8 +49,11 @@ static inline __attribute__((always_inline)) __u32 log_linear_slot(__u64 value)
 		log2 += 2;
 	}
 	log2 += (__u32)(rest >> 1);
-	return (log2 - LOG_LINEAR_SUB_BITS + 1) * LOG_LINEAR_SUB +
+	slot = (log2 - LOG_LINEAR_SUB_BITS + 1) * LOG_LINEAR_SUB +
 	       (__u32)((value >> (log2 - LOG_LINEAR_SUB_BITS)) & (LOG_LINEAR_SUB - 1));
+	/* Never more: for the verifier, which before 6.2 follows branches that cannot be taken. */
+	__asm__ volatile("" : "+r"(slot));
+	return slot < LOG_LINEAR_SLOTS ? (__u32)slot : LOG_LINEAR_SLOTS - 1;
 }
 
 #endif
