@@ -241,6 +241,7 @@ static __noinline int end_futex(struct finished *f, __u64 now_ns)
 		return end_wake(f);
 	if (f->result == -EAGAIN) {
 		add_lock_detail(SYSCALLS_LOCK_EAGAIN, 0, st->lock.stack, 0, 0);
+		row_of_key(&st->lock, f->task, -1); /* it has a row, even if nobody waits */
 		return 0;
 	}
 	if (c->holder)

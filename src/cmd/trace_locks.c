@@ -16,7 +16,11 @@ static const char *lock_name(const struct trace_view *view, const struct syscall
 	if (key->pid)
 		return trace_lock_name(view->locks, r, key->pid, key->inode);
 	syscall_counts_file(view->counts, &place, &file);
-	return result_text(r, "%s+0x%llx (shared)", file.n ? strbuf_str(&file) : "(file)",
+	/* Shared memory without a name lies in no folder. */
+	if (!file.n || str_eq(strbuf_str(&file), "/"))
+		return result_text(r, "[shared memory %llu]+0x%llx",
+				   (unsigned long long)key->cgroup, (unsigned long long)key->inode);
+	return result_text(r, "%s+0x%llx (shared)", strbuf_str(&file),
 			   (unsigned long long)key->inode);
 }
 

@@ -6,6 +6,8 @@
  *   requeue    3 threads wait at `from`; one is woken, two are moved to `to` and woken there later
  *   requeue2   the same by futex_wait, futex_requeue and futex_wake (454 to 456)
  *   late       the same, but nobody wakes at `to`: one waiter's time is up, one waits on at the end
+ *   races N    N calls that come too late to wait (EAGAIN) at `first`
+ *   anonymous  two processes wait 20 ms each, 5 times, at one word of shared anonymous memory
  *   several    a thread waits at `first` and `second` (futex_waitv), and is woken at `second`
  */
 #include <errno.h>
@@ -15,7 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -160,6 +164,29 @@ static __attribute__((noinline)) void several(void)
 	pthread_join(thread, NULL);
 }
 
+static void races(int n)
+{
+	for (int i = 0; i < n; i++)
+		if (!syscall(SYS_futex, &first, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0) ||
+		    errno != EAGAIN)
+			exit(1);
+}
+
+/* Of two mappings of the same memory the second process uses the other. */
+static void anonymous(void)
+{
+	const struct timespec timeout = {.tv_nsec = 20000000};
+	uint32_t *word =
+		mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (fork() == 0)
+		word = mremap(word, 0, 8192, MREMAP_MAYMOVE);
+	for (int i = 0; i < 5; i++)
+		syscall(SYS_futex, word + 5, FUTEX_WAIT, 0, &timeout, NULL, 0);
+	while (wait(NULL) > 0)
+		;
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -170,6 +197,10 @@ int main(int argc, char **argv)
 	late = !strcmp(what, "late");
 	if (!strcmp(what, "several"))
 		several();
+	else if (!strcmp(what, "races"))
+		races(argc > 2 ? atoi(argv[2]) : 1);
+	else if (!strcmp(what, "anonymous"))
+		anonymous();
 	else
 		requeue();
 	return 0;
