@@ -224,6 +224,8 @@ static int run(int argc, char **argv, struct diag *d, bool *json)
 		err = trace_cuda(&v, &operands, &exit_code, d);
 	else if (v.gpu)
 		err = trace_gpu(&v, &operands, &exit_code, d);
+	else if (v.hold)
+		err = trace_holds(&v, &operands, &exit_code, d);
 	else if (trace_is_by_stack(&v))
 		err = trace_stacks(&v, &operands, argc, argv, &exit_code, d);
 	else if (v.probe)
@@ -253,7 +255,7 @@ const struct command command_trace = {
 		 "trace -c [OPTIONS] [--] CMD…\n"
 		 "trace -c --by stack [-o FILE] [--flame FILE] -p PID,… | [--] CMD…\n"
 		 "trace --hist [--of bytes] [-e CALLS] [--by KEY,…] -p PID,… | [--] CMD…\n"
-		 "trace --locks [--lock ADDR|NAME] -p PID,… | [--] CMD…\n"
+		 "trace --locks [--hold] [--lock ADDR|NAME] -p PID,… | [--] CMD…\n"
 		 "trace --opens | --hot-files -p PID,… | [--] CMD…\n"
 		 "trace --gpu [-c | --hist | --leaks] [--by KEY,…] [--device PATH] "
 		 "-p PID,… | -a | [--] CMD…\n"

@@ -26,7 +26,7 @@ struct trace_values {
 	const char *of, *by;        /* as given */
 	const char *output, *flame; /* of --by stack */
 	const char *probe, *until, *condition;
-	bool locks;
+	bool locks, hold;
 	const char *lock; /* --lock: an address or a part of the name */
 	unsigned sort;    /* index into trace_sort_names */
 	uint64_t top;
@@ -155,6 +155,9 @@ void trace_locks_free(struct trace_locks *l);
  * -errno. */
 int trace_locks_learn(struct trace_locks *l, struct syscall_counts *counts, bool by_lock);
 
+/* The same of a table whose rows are locks alone. */
+int trace_locks_learn_rows(struct trace_locks *l, const struct syscall_table *t);
+
 /* "_PyRuntime+0x1b4 (GIL)", "0x7f…" when nothing was learnt; in the result's arena. */
 const char *trace_lock_name(const struct trace_locks *l, struct result *r, uint32_t pid,
 			    uint64_t user_va);
@@ -162,6 +165,10 @@ bool trace_lock_is_gil(const struct trace_locks *l, uint32_t pid, uint64_t user_
 
 /* --locks: a row for each lock, and the stacks of the first. 0 or -ENOMEM. */
 int trace_lock_table(const struct trace_view *view, const char *target, struct result *r);
+
+/* --locks --hold, the whole command (trace_holds.c). */
+int trace_holds(const struct trace_values *v, const struct operands *operands, int *exit_code,
+		struct diag *d);
 
 /* --- what it means (trace_numbers.c, trace_rules.c) ------------------------------------------- */
 

@@ -96,6 +96,15 @@ int trace_locks_learn(struct trace_locks *l, struct syscall_counts *counts, bool
 	return err;
 }
 
+int trace_locks_learn_rows(struct trace_locks *l, const struct syscall_table *t)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->rows.n && !err; i++)
+		err = learn(l, t->rows.v[i].key.pid, t->rows.v[i].key.inode);
+	return err;
+}
+
 bool trace_lock_is_gil(const struct trace_locks *l, uint32_t pid, uint64_t user_va)
 {
 	const struct known_lock *known = l ? find(l, pid, user_va) : NULL;

@@ -213,8 +213,10 @@ static int put_table(const struct trace_view *view, const struct shown_locks *lo
 
 	if (!view->is_interval)
 		put_summary(view, locks, target, r);
-	result_note(r, "kind and holder are guesses; how long a lock is held is not seen from "
-		       "futexes: without a rival it never enters the kernel");
+	result_note(
+		r,
+		"kind and holder are guesses; how long a lock is held is not seen from "
+		"futexes: without a rival it never enters the kernel (--hold asks the C library)");
 	section = result_section(r, "locks", "", lock_columns(view->narrow), LOCK_COLUMNS);
 	for (size_t i = 0; i < locks->v.n; i++)
 		put_lock(view, &locks->v.v[i], i + 1, r, section);

@@ -170,6 +170,10 @@ static const struct option what_options[] = {
 	 .type = OPTION_STRING,
 	 .offset = OWN(lock),
 	 .help = "with --locks: only this one"},
+	{.name = "hold",
+	 .type = OPTION_FLAG,
+	 .offset = OWN(hold),
+	 .help = "with --locks: how long mutexes are held instead, by probes of the C library"},
 	{.name = "probe",
 	 .arg = "POINT",
 	 .type = OPTION_STRING,
@@ -455,8 +459,8 @@ int trace_check_options(struct trace_values *v, const struct operands *operands 
 		err = diag_set(d, -EINVAL, "%s is for -c --by stack", v->output ? "-o" : "--flame");
 		diag_fix(d, "inspect trace … > FILE      (CMD's own output: CMD > OTHER)");
 	}
-	if (!err && v->lock && !v->locks)
-		err = diag_set(d, -EINVAL, "--lock needs --locks");
+	if (!err && (v->lock || v->hold) && !v->locks)
+		err = diag_set(d, -EINVAL, "%s needs --locks", v->hold ? "--hold" : "--lock");
 	if (!err && v->count && !v->interval_ns)
 		err = diag_set(d, -EINVAL, "-n needs -I TIME");
 	if (!err && v->of && !v->hist && !v->probe)

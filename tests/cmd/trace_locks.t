@@ -98,6 +98,15 @@ else
 	skip 'no futex_wait (455) in this kernel' 6
 fi
 
+# Probes of a C library, here a program of that name. It begins when it is told to, below.
+cp "$W/holds" libc.so.6
+mkfifo in
+./libc.so.6 <in >held.own &
+pid=$!
+exec {hold}>in
+"$INSPECT" trace --locks --hold --json -p $pid >held.json 2>err &
+holds=$!
+
 "$W/syscalls" deadlock 30 &
 pid=$!
 sleep 0.3
@@ -108,6 +117,28 @@ like "$(jq -r .summary l.json)" "next: inspect stack -p $pid\$" '… and stack i
 locks --lock second -p $pid -d 0.2
 is "$(jq '.locks | length' l.json)" 1 '--lock picks one by name'
 kill $pid
+
+# --- how long they are held ---
+echo >&$hold
+until grep -q inner held.own; do sleep 0.05; done
+kill -INT $holds
+wait $holds
+look held
+is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-holds.schema.json" l.json 2>&1)" '' '--hold: the JSON fits its schema'
+for name in outer inner; do
+	read -r holds ns < <(awk -v name=$name '$1 == name { print $2, $3 }' own)
+	is "$(of $name .holds)" "$holds" "$name: how often it was held"
+	near "$(of $name '.total_ns - (.oldest_ns // 0)')" "$ns" 20000000 "… and how long: $((ns / 1000000)) ms, whatever is given back first"
+done
+is "$(of outer .held_now) $(of inner .held_now) $(jq '"\(.lost) \(.held_from_before)"' -r l.json)" '1 0 0 0' 'one is held at the end'
+exec {hold}>&-
+wait
+if ! readelf -n "$(ldd "$W/holds" | awk '/libc.so.6/ { print $3 }')" | grep -q mutex_acquired; then
+	exits 125 '--hold: a C library without probes' "$INSPECT" trace --locks --hold -- true
+	like "$(cat "$tmp/err")" 'no C library of the target has probes.*--enable-systemtap.*fix: inspect trace --locks' '… says what is missing, and what to do'
+else
+	skip "this machine's C library has them" 2
+fi
 
 python=/usr/bin/python3.11
 if [ -x $python ]; then
@@ -129,4 +160,5 @@ END
 else
 	skip 'no python3.11' 3
 fi
+exits 2 '--hold alone' "$INSPECT" trace --hold -- true
 exits 2 '--lock alone' "$INSPECT" trace --lock x -- true
