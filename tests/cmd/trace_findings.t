@@ -26,7 +26,7 @@ finds syncs '.' --limit syncs=0 -- "$W/syscalls" syncs 30
 finds gpu-allocations '50 NVIDIA alloc' -- "$W/syscalls" gpu 50
 rm -f nvidiactl
 finds gpu-open 'process [0-9]+: opening a GPU took [12][0-9][0-9] ms' -- "$W/syscalls" gpu 1
-finds lock-contention 'lock mutex\+0x0 of process' -- "$W/syscalls" lock 1
+finds lock-contention 'lock mutex of process' -- "$W/syscalls" lock 1
 
 "$INSPECT" trace -c --json --limit small-writes=50000 --limit small-writes-by-thread=50000 -- "$W/syscalls" writes 30000 >t.json 2>err
 is "$(jq -c '[.findings[].rule]' t.json)" '[]' '--limit changes when a rule speaks'
