@@ -68,6 +68,7 @@ enum {
 	MAPLE_ROOT_NODE = 2,
 	MAPLE_ENTRIES_END = 4096,
 	MAPLE_SLOTS = 16,
+	MAPLE_ARANGE_SLOTS = 10,
 };
 
 /* Numbers, 0: none. Global, as all that follow, so that the verifier looks at a loop once. */
@@ -94,28 +95,28 @@ __noinline __u64 vma_in_rb_tree(__u64 mm_va, __u64 user_va)
 }
 
 /* The slot of a node that has the address: pivots are the last addresses of slots, 0 behind the
- * end. */
+ * end. One by one: there is no room for them on a program's stack. */
 __noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va)
 {
-	bool is_arange = (entry >> MAPLE_TYPE_SHIFT & MAPLE_TYPE_MASK) == MAPLE_ARANGE_64;
 	void *node = (void *)(entry & ~(__u64)MAPLE_NODE_MASK);
-	struct maple_arange_64 *arange = node;
-	struct maple_range_64 *range = node;
-	__u64 pivots[MAPLE_SLOTS] = {}, slot = 0;
-	void **slots;
-	__u32 n = 0;
+	__u64 *pivots, *slots, slot = 0, pivot;
+	int n = MAPLE_SLOTS - 1;
 
 	if (!bpf_core_type_exists(struct maple_arange_64))
 		return 0;
-	if (is_arange)
-		bpf_core_read(pivots, sizeof(arange->pivot), &arange->pivot);
-	else
-		bpf_core_read(pivots, sizeof(range->pivot), &range->pivot);
-	for (n = 0; n < MAPLE_SLOTS - 1; n++)
-		if (!pivots[n] || pivots[n] >= user_va)
+	if ((entry >> MAPLE_TYPE_SHIFT & MAPLE_TYPE_MASK) == MAPLE_ARANGE_64) {
+		pivots = node + bpf_core_field_offset(struct maple_arange_64, pivot);
+		slots = node + bpf_core_field_offset(struct maple_arange_64, slot);
+		n = MAPLE_ARANGE_SLOTS - 1;
+	} else {
+		pivots = node + bpf_core_field_offset(struct maple_range_64, pivot);
+		slots = node + bpf_core_field_offset(struct maple_range_64, slot);
+	}
+	for (int i = 0; i < MAPLE_SLOTS - 1 && i < n; i++, pivots++, slots++)
+		if (bpf_probe_read_kernel(&pivot, sizeof(pivot), pivots) || !pivot ||
+		    pivot >= user_va)
 			break;
-	slots = is_arange ? &arange->slot[0] : &range->slot[0];
-	bpf_probe_read_kernel(&slot, sizeof(slot), slots + n);
+	bpf_probe_read_kernel(&slot, sizeof(slot), slots);
 	return slot;
 }
 
