@@ -8,8 +8,8 @@
 . tests/cmd/use_lib.sh
 version=$1
 guest_kernel "$version"
-guest_file "$INSPECT"
-guest_file "$W/locks"
+machine_file "$INSPECT"
+machine_file "$W/locks"
 guest_boot <<'END'
 cd /sys/fs/cgroup
 echo '+memory +cpu +pids' >cgroup.subtree_control
@@ -76,7 +76,7 @@ grown() { # GROUP NAME
 }
 for name in high max cpu half pids; do
 	for part in json err before after; do
-		guest_shown $name.$part >"$tmp/$name.$part"
+		machine_shown $name.$part >"$tmp/$name.$part"
 	done
 	[ $name != half ] || continue
 	is "$(python3 tests/cmd/schema.py docs/json/use.schema.json "$tmp/$name.json" 2>&1)" '' "$name: the JSON fits its schema"
@@ -128,7 +128,7 @@ is "$(verdict "$tmp/pids.json" 'cgroup pids' /pids)" critical 'refused forks are
 
 # --- its BPF program ---
 for part in json out; do
-	guest_shown locks.$part >"$tmp/locks.$part"
+	machine_shown locks.$part >"$tmp/locks.$part"
 done
 like "$(jq -r '.values[] | select(.metric == "thread_busy_percent").source' "$tmp/locks.json")" '^BPF task iterator' \
 	'times come from BPF'

@@ -8,10 +8,10 @@
 version=$1
 guest_kernel "$version"
 make -s O="$O" "$O/accuracy" >"$tmp/log" 2>&1 || diag "$(cat "$tmp/log")"
-guest_file "$INSPECT"
-guest_file "$W/shares_bare"
-guest_file "$O/accuracy"
-guest_file "$(command -v setpriv)" with-rights # busybox's own takes another command line
+machine_file "$INSPECT"
+machine_file "$W/shares_bare"
+machine_file "$O/accuracy"
+machine_file "$(command -v setpriv)" with-rights # busybox's own takes another command line
 guest_boot <<'END'
 # record NAME COMMAND OPTIONS: what it says, and the report
 record() {
@@ -27,21 +27,30 @@ record command inspect record -F 499 -o /tmp/command -- shares_bare 2
 accuracy 150 'exec shares_bare 3' >/tmp/accuracy.out 2>&1
 show accuracy.out
 shares_bare 600 3 >/dev/null &
-record threads inspect record -F 499 -o /tmp/threads -d 1 -p $!
+busy=$!
+record threads inspect record -F 499 -o /tmp/threads -d 1 -p $busy
 echo 2 >/proc/sys/kernel/perf_event_paranoid
-record masked with-rights --bounding-set -bpf,-sys_admin --inh-caps -bpf,-sys_admin \
-	inspect record -d 0.2 -o /tmp/masked -p $!
+# refuse NAME [COMMAND…]: what can do without BPF, and what cannot
+refuse() {
+	name=$1
+	shift
+	record $name "$@" inspect record -d 0.2 -o /tmp/$name -p $busy
+	"$@" inspect offcpu -d 0.1 -p $busy >/tmp/$name.waits 2>&1
+	"$@" inspect stack -p $busy >/tmp/$name.stack 2>&1
+	show $name.waits
+	show $name.stack
+}
+refuse masked with-rights --bounding-set -bpf,-sys_admin --inh-caps -bpf,-sys_admin
 mkdir /sys/fs/cgroup/small
 echo +memory >/sys/fs/cgroup/cgroup.subtree_control
 echo 24M >/sys/fs/cgroup/small/memory.max
-record little sh -c 'echo $$ >/sys/fs/cgroup/small/cgroup.procs; exec "$@"' sh \
-	inspect record -d 0.2 -o /tmp/little -p $!
+refuse little sh -c 'echo $$ >/sys/fs/cgroup/small/cgroup.procs; exec "$@"' sh
 mount -t tmpfs none /sys/kernel/btf
-record untyped inspect record -d 0.2 -o /tmp/untyped -p $!
+refuse untyped
 END
 for name in command threads masked little untyped; do
-	guest_shown $name.json >"$tmp/$name.json"
-	guest_shown $name.err >"$tmp/$name.err"
+	machine_shown $name.json >"$tmp/$name.json"
+	machine_shown $name.err >"$tmp/$name.err"
 	is "$(sed -n 's/^rc //p' "$tmp/$name.err")" 0 "$name: recorded"
 done
 like "$(jq -r .os_release "$tmp/command.json")" "^${version//./\\.}\." 'by that kernel'
@@ -69,14 +78,20 @@ near "$(jq '[.functions[] | select(.function == "worker").total_percent] | add' 
 	'threads: their stacks reach the entry of the thread'
 # Those that ended early for want of rows say so; no other may differ, but where libdwfl unwinds the
 # registers of a program that execve has just ended.
-read -r all equal longer differ why < <(guest_shown accuracy.out | grep '^[0-9]')
+read -r all equal longer differ why < <(machine_shown accuracy.out | grep '^[0-9]')
 known=$(grep -o 'mapping=[0-9]*' <<<"$why" | awk -F= '{ n += $2 } END { print n + 0 }')
 ok '[ "$all" -ge 50 ] && [ "$differ" -le $((known + 2)) ] && [ $((equal + longer)) -gt $((all / 2)) ]' \
 	"frames as libdwfl has them: $equal of $all, $longer longer, $differ different ($why)" ||
-	diag "$(guest_shown accuracy.out)"
+	diag "$(machine_shown accuracy.out)"
 
 # --- refused, and said ---
-like "$(cat "$tmp/masked.err")" 'frame pointers \(perf sampler\): BPF is not allowed.*CAP_BPF' 'without CAP_BPF'
-like "$(cat "$tmp/little.err")" 'frame pointers \(perf sampler\): not enough memory for BPF.*32 MiB' \
-	"with little memory in its cgroup (v2)"
-like "$(cat "$tmp/untyped.err")" 'frame pointers \(perf sampler\): the kernel does not describe its types' 'without BTF'
+# said NAME WHAT FIX WHERE: in one line of record, which goes on, and by offcpu, which does not
+said() {
+	like "$(cat "$tmp/$1.err")" "note: stacks by frame pointers \(perf sampler\): $2; [^"$'\n'"]*(→|->) $3[^"$'\n'"]*--call-graph dwarf" "$4: record goes on"
+	like "$(machine_shown $1.waits)" "^inspect offcpu: ($2|kernel $version[^ ]* is too old to ).*"$'\n'"  fix: ($3|inspect stack)" "$4: offcpu says what helps"
+}
+said masked 'BPF is not allowed' 'a shell or service whose root has them' 'without CAP_BPF'
+said little 'not enough memory for BPF' "raise the cgroup's memory limit" 'with little memory in its cgroup (v2)'
+said untyped 'the kernel does not describe its types' 'use a kernel of the distribution' 'without BTF'
+like "$(machine_shown masked.stack)" 'note: read from /proc: BPF is not allowed; .*CAP_BPF' 'without CAP_BPF: stack reads /proc'
+like "$(machine_shown untyped.stack)" 'note: read from /proc: the kernel does not describe its types' 'without BTF: stack reads /proc'
