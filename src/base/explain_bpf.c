@@ -23,8 +23,14 @@ static int lacks_rights(const struct host *h, struct diag *d)
 		diag_why(d, "it needs CAP_BPF and CAP_PERFMON; missing: %s%s%s",
 			 bpf ? "" : "CAP_BPF", bpf || perfmon ? "" : ", ",
 			 perfmon ? "" : "CAP_PERFMON");
-	if (h->euid != 0 && !h->in_user_namespace && !advice_in_container(h))
-		diag_fix(d, "the same command with %s", h->has_sudo ? "sudo" : "root's rights");
+	if (!h->in_user_namespace && !advice_in_container(h)) {
+		if (h->euid != 0)
+			diag_fix(d, "the same command with %s",
+				 h->has_sudo ? "sudo" : "root's rights");
+		else
+			diag_fix(d, "a shell or service whose root has them      (systemd: "
+				    "CapabilityBoundingSet=; see CapBnd in /proc/self/status)");
+	}
 	advice_capability(h, d);
 	return -EPERM;
 }

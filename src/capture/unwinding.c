@@ -143,7 +143,7 @@ struct out {
 
 static void put(struct out *o, const void *v, size_t n)
 {
-	if (n <= o->max - o->n)
+	if (n && n <= o->max - o->n) /* v may be NULL when there is nothing */
 		memcpy(o->p + o->n, v, n);
 	/* Counted all the same: too much shows at the end. */
 	o->n = n <= o->max - o->n ? o->n + n : o->max;
@@ -159,15 +159,18 @@ int unwinder_rewrite(struct unwinder *u, const struct perf_event_header *record,
 		     const struct perf_event_header **ret)
 {
 	const uint8_t *start = (const uint8_t *)record, *end = start + record->size;
-	const uint8_t *before = (const uint8_t *)(s->chain - 1);
-	const uint8_t *between = (const uint8_t *)(s->chain + s->n_chain);
-	/* Registers and the stack copy come last: ABI and registers, then the stack. With no
-	 * registers both are one word. */
-	const uint8_t *registers = s->regs.abi ? (const uint8_t *)(s->regs.v - 1) : end - 16;
+	const uint8_t *before, *between, *registers;
 	struct out o = {(uint8_t *)u->record, 0, sizeof(u->record) - 8};
 	struct perf_event_header *header = (struct perf_event_header *)u->record;
 
-	if (!s->chain || registers < between || registers > end)
+	if (!s->chain)
+		return -EBADMSG;
+	before = (const uint8_t *)(s->chain - 1);
+	between = (const uint8_t *)(s->chain + s->n_chain);
+	/* Registers and the stack copy come last: ABI and registers, then the stack. With no
+	 * registers both are one word. */
+	registers = s->regs.abi ? (const uint8_t *)(s->regs.v - 1) : end - 16;
+	if (registers < between || registers > end)
 		return -EBADMSG;
 	put(&o, start, (size_t)(before - start));
 	put_u64(&o, s->n_chain + (n ? n + 1 : 0));

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip_all "makes cgroups: needs root"
 [ -e /sys/fs/cgroup/cpu ] && [ -e /sys/fs/cgroup/memory ] && [ -e /sys/fs/cgroup/pids ] ||
-	skip_all 'no cgroups of version 1 here (those of version 2: tests/slow/use_guests.t)'
+	skip_all 'no cgroups of version 1 here (those of version 2: tests/slow/limits_*.t)'
 . tests/cmd/use_lib.sh
 
 name=inspect-test-$$

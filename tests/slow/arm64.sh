@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 # What tests on an emulated aarch64 machine begin with: a kernel and libraries from Debian in $root,
-# and the tool, cross-built, in $cache/build. A test with options of its own for the machine
-# boots "$root"/boot/vmlinuz-*.
-. "$(dirname "${BASH_SOURCE[0]}")/../cmd/lib.sh"
+# and the tool, cross-built, in the machine.
+#
+#	. "$(dirname "$0")/arm64.sh"
+#	arm64_boot [OPTION…] <<'END'	as machine_boot
+. "$(dirname "${BASH_SOURCE[0]}")/emulate.sh"
 for tool in qemu-system-aarch64 aarch64-linux-gnu-gcc apt-get dpkg; do
 	command -v $tool >/dev/null || skip_all "no $tool here: make deps DEPS=slow"
 done
@@ -48,3 +50,8 @@ make -s O="$cache/build" CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
 	CPPFLAGS="-idirafter $root/usr/include -idirafter $root/usr/include/aarch64-linux-gnu" \
 	LDFLAGS="-static -L$cache/lib -L$lib" LIBS="-lbpf -ldw -lelf -lz -lzstd -liberty -lm -llzma -lbz2" all >"$log" 2>&1 || built=$?
 is $built 0 'builds for arm64' || { diag "$(tail -20 "$log")"; exit 1; }
+cp "$cache/build/inspect" "$root/bin/busybox" "$machine/bin/"
+
+arm64_boot() {
+	machine_boot qemu-system-aarch64 "$(echo "$root"/boot/vmlinuz-*)" ttyAMA0 -M virt "$@"
+}

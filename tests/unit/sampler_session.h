@@ -150,10 +150,13 @@ static inline size_t ticks_so_far(const struct ticks *t, pid_t tid)
 		const struct {
 			struct perf_event_header header;
 			uint32_t pid, tid;
-		} *records = (const void *)((const uint8_t *)ring + 4096);
-		uint64_t head =
-			t->cpus[i].fd < 0 ? 0 : __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE);
+		} * records;
+		uint64_t head;
 
+		if (t->cpus[i].fd < 0)
+			continue;
+		records = (const void *)((const uint8_t *)ring + 4096);
+		head = __atomic_load_n(&ring->data_head, __ATOMIC_ACQUIRE);
 		assert_true(head < TICK_RING_BYTES); /* nothing was lost */
 		for (size_t at = 0; at < head / sizeof(*records); at++) {
 			assert_int_equal(records[at].header.size, sizeof(*records));

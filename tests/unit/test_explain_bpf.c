@@ -79,7 +79,7 @@ static void test_rights(void **state)
 	expect(&h, -EPERM, "BPF", "missing: CAP_PERFMON", "sudo");
 	/* Root whose bounding set lacks them can't get them back by sudo or setcap. */
 	h.euid = 0;
-	expect(&h, -EPERM, "BPF", "missing", NULL);
+	expect(&h, -EPERM, "BPF", "missing", "CapabilityBoundingSet");
 	h = capable();
 	h.in_user_namespace = true;
 	expect(&h, -EPERM, "BPF", "user namespace", "outside the user namespace");

@@ -1,0 +1,3 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+. "$(dirname "$0")/guest_limits.sh" 6.1
