@@ -29,9 +29,22 @@ struct cuda_key {
 
 struct cuda_row {
 	__u64 calls, errors, total_ns, max_ns, bytes;
+	__u64 unreturned, unreturned_ns; /* their threads ended in them */
 	__u32 slots[LOG_LINEAR_SLOTS];
 	__u32 last_error;
 	__u32 pad;
+};
+
+/* Calls that have not returned, the outermost first. */
+struct cuda_begun {
+	__u64 ns, cookie, bytes, stream;
+};
+
+struct cuda_thread {
+	__u32 depth; /* calls, of which the first CUDA_DEPTH are kept */
+	__u32 pid, tid, pad;
+	char comm[CUDA_COMM];
+	struct cuda_begun calls[CUDA_DEPTH];
 };
 
 struct cuda_setup {

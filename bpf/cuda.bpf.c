@@ -11,27 +11,18 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 const volatile struct cuda_setup setup;
 struct cuda_shared shared;
 
-struct begun {
-	__u64 ns, cookie, bytes, stream;
-};
-
-struct thread_state {
-	__u32 depth, pad;
-	struct begun calls[CUDA_DEPTH];
-};
-
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH); /* threads end without a word */
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 8192);
 	__type(key, __u32);
-	__type(value, struct thread_state);
+	__type(value, struct cuda_thread);
 } thread_states SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct thread_state);
+	__type(value, struct cuda_thread);
 } new_thread SEC(".maps");
 
 struct {
@@ -89,8 +80,8 @@ int on_call(struct pt_regs *ctx)
 {
 	__u32 tid = (__u32)bpf_get_current_pid_tgid(), zero = 0, depth;
 	__u64 cookie = bpf_get_attach_cookie(ctx);
-	struct thread_state *state;
-	struct begun *b;
+	struct cuda_thread *state;
+	struct cuda_begun *b;
 
 	if (!is_watched())
 		return 0;
@@ -100,6 +91,10 @@ int on_call(struct pt_regs *ctx)
 		if (state)
 			bpf_map_update_elem(&thread_states, &tid, state, BPF_NOEXIST);
 		state = bpf_map_lookup_elem(&thread_states, &tid);
+		if (state) {
+			state->pid = target_pid(this_task());
+			state->tid = target_tid(this_task());
+		}
 	}
 	if (!state) {
 		__sync_fetch_and_add(&shared.threads_full, 1);
@@ -111,6 +106,8 @@ int on_call(struct pt_regs *ctx)
 		return 0;
 	}
 	b = &state->calls[depth & (CUDA_DEPTH - 1)];
+	if (setup.by & CUDA_BY_COMM)
+		bpf_get_current_comm(state->comm, sizeof(state->comm));
 	b->cookie = cookie;
 	b->bytes = argument(ctx, cookie >> 16 & 0xff);
 	b->stream = argument(ctx, cookie >> 24 & 0xff);
@@ -132,15 +129,34 @@ static __noinline struct cuda_row *row_of(const struct cuda_key *key)
 	return bpf_map_lookup_elem(&rows, key); /* another CPU's may be there */
 }
 
+static __always_inline struct cuda_row *row_of_call(const struct cuda_thread *state,
+						    const struct cuda_begun *b)
+{
+	struct cuda_key key = {.function = b->cookie & 0xffff};
+	struct cuda_row *row;
+
+	if (setup.by & CUDA_BY_THREAD) {
+		key.pid = state->pid;
+		key.tid = state->tid;
+	}
+	if (setup.by & CUDA_BY_COMM)
+		__builtin_memcpy(key.comm, state->comm, sizeof(key.comm));
+	if (setup.by & CUDA_BY_STREAM)
+		key.stream = b->stream;
+	row = row_of(&key);
+	if (!row)
+		__sync_fetch_and_add(&shared.rows_full, 1);
+	return row;
+}
+
 SEC("uretprobe")
 int on_return(struct pt_regs *ctx)
 {
 	__u64 now_ns = bpf_ktime_get_ns(), latency_ns;
 	__u32 tid = (__u32)bpf_get_current_pid_tgid(), depth, error = (__u32)PT_REGS_RC(ctx);
-	struct thread_state *state;
-	struct cuda_key key = {};
+	struct cuda_thread *state;
 	struct cuda_row *row;
-	struct begun *b;
+	struct cuda_begun *b;
 
 	if (!is_watched())
 		return 0;
@@ -153,20 +169,9 @@ int on_return(struct pt_regs *ctx)
 	if (depth >= CUDA_DEPTH)
 		return 0;
 	b = &state->calls[depth & (CUDA_DEPTH - 1)];
-	key.function = b->cookie & 0xffff;
-	if (setup.by & CUDA_BY_THREAD) {
-		key.pid = target_pid(this_task());
-		key.tid = target_tid(this_task());
-	}
-	if (setup.by & CUDA_BY_COMM)
-		bpf_get_current_comm(key.comm, sizeof(key.comm));
-	if (setup.by & CUDA_BY_STREAM)
-		key.stream = b->stream;
-	row = row_of(&key);
-	if (!row) {
-		__sync_fetch_and_add(&shared.rows_full, 1);
+	row = row_of_call(state, b);
+	if (!row)
 		return 0;
-	}
 	latency_ns = now_ns - b->ns;
 	__sync_fetch_and_add(&row->calls, 1);
 	__sync_fetch_and_add(&row->total_ns, latency_ns);
@@ -180,4 +185,41 @@ int on_return(struct pt_regs *ctx)
 		__sync_fetch_and_add(&row->bytes, b->bytes);
 	}
 	return 0;
+}
+
+/* Calls that the current thread will not return from. */
+static __always_inline int end_calls(void)
+{
+	__u32 tid = (__u32)bpf_get_current_pid_tgid();
+	struct cuda_thread *state = bpf_map_lookup_elem(&thread_states, &tid);
+	__u64 now_ns = bpf_ktime_get_ns();
+
+	if (!state)
+		return 0;
+	for (__u32 i = 0; i < CUDA_DEPTH && target_shared.active; i++) {
+		struct cuda_begun *b = &state->calls[i];
+		struct cuda_row *row;
+
+		if (i >= state->depth)
+			break;
+		row = row_of_call(state, b);
+		if (!row)
+			continue;
+		__sync_fetch_and_add(&row->unreturned, 1);
+		__sync_fetch_and_add(&row->unreturned_ns, now_ns > b->ns ? now_ns - b->ns : 0);
+	}
+	bpf_map_delete_elem(&thread_states, &tid);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(calls_on_exit, struct task_struct *task)
+{
+	return end_calls();
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(calls_on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binprm)
+{
+	return end_calls();
 }

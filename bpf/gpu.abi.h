@@ -109,6 +109,7 @@ struct gpu_event {
 	__u64 arg;          /* address of the struct, or of the mapping */
 	__u64 length_bytes; /* of a mapping, or what the struct says */
 	__u64 lost_before;  /* events that found no room, in all */
+	__u64 stack;        /* id of a stack_record; 0: none */
 	__u32 n_head;       /* bytes of the struct, at exit */
 	__u32 in_flight;
 	__u8 head[GPU_HEAD_BYTES];
@@ -143,6 +144,6 @@ enum gpu_counter {
 };
 
 _Static_assert(sizeof(struct gpu_key) == 56, "shared with the tool");
-_Static_assert(sizeof(struct gpu_event) == 56 + 48 + 8 + GPU_HEAD_BYTES, "shared with the tool");
+_Static_assert(sizeof(struct gpu_event) == 56 + 56 + 8 + GPU_HEAD_BYTES, "shared with the tool");
 
 #endif

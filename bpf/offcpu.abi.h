@@ -41,6 +41,7 @@ enum offcpu_how {
 	OFFCPU_BORN,      /* new: it has not run yet */
 	OFFCPU_ON_CPU,    /* it runs: by ticks, each for the time since the one before */
 	OFFCPU_IN_CALL,   /* it is in a system call, off the CPU or on it; nr is the call's code */
+	OFFCPU_IN_GPU,    /* … of a GPU's driver; nr is the number of its key, 0: unknown */
 };
 
 enum {

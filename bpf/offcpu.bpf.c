@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 
+#include "lib/gpu_calls.bpf.h"
 #include "lib/output.bpf.h"
 #include "lib/serial.bpf.h"
 #include "lib/stacks.bpf.h"
@@ -387,6 +388,7 @@ int on_tick(struct bpf_perf_event_data *ctx)
 }
 
 #include "offcpu_calls.bpf.h"
+#include "offcpu_gpu.bpf.h"
 #include "offcpu_probes.bpf.h"
 
 /* --- who is measured -------------------------------------------------------------------------- */

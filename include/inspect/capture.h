@@ -145,6 +145,7 @@ int pipeline_finish(struct pipeline *p); /* flush; losses and times are final af
 struct waits;
 struct probe_counts_config;
 struct syscall_set;
+struct gpu_calls_config;
 struct waits_config {
 	uint64_t min_wait_ns, max_wait_ns; /* max 0: none */
 	bool kthreads;
@@ -153,6 +154,7 @@ struct waits_config {
 	bool calls;                     /* system calls, all the time in them, in place of waits */
 	const struct syscall_set *only; /* … these; NULL: all */
 	const struct probe_counts_config *probe; /* from one point in code to another, instead */
+	const struct gpu_calls_config *gpu; /* calls of GPU drivers in place of waits; NULL: no */
 	bool wall; /* what runs is in it too, sampled at the recording\'s frequency */
 };
 

@@ -23,4 +23,17 @@ static inline bool cuda_function_launches(const struct cuda_function *f)
 	return str_eq(f->group, "launch");
 }
 
+/* Whether it returns when the GPU is done: what it sleeps in between is a wait for the GPU. */
+static inline bool cuda_function_waits(const struct cuda_function *f)
+{
+	return str_eq(f->group, "sync") ||
+	       (str_eq(f->group, "copy") && !str_ends(f->name, "Async"));
+}
+
+/* Whether the CPU time in it is waiting too. Copies to the GPU take the bytes themselves. */
+static inline bool cuda_function_spins(const struct cuda_function *f)
+{
+	return str_eq(f->group, "sync") || str_eq(f->name, "cuMemcpyDtoH");
+}
+
 #endif

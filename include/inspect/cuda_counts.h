@@ -19,6 +19,8 @@ struct cuda_point {
 struct cuda_count {
 	struct cuda_key key;
 	uint64_t calls, errors, bytes;
+	uint64_t in_flight, open_ns, oldest_ns;
+	uint64_t unreturned, unreturned_ns; /* their threads ended in them */
 	uint32_t last_error;
 	struct histogram h; /* latency */
 };

@@ -70,6 +70,7 @@ const char *event_attr_name(const struct perf_event_attr *attr, char *buf, size_
 #define PROBE_EVENT "probe"
 #define PROBE_HITS_EVENT "probe-hits"
 #define CALLS_EVENT "syscalls" /* time in system calls, by the stack that made them */
+#define GPU_EVENT "gpu-driver" /* the same of calls of a GPU's driver */
 
 /* cpu-clock and task-clock: their periods are in ns. */
 bool event_is_clock(const struct perf_event_attr *attr);

@@ -60,6 +60,11 @@ void gpu_put_status(const struct gpu_version *v, uint32_t status, struct strbuf 
 /* The call: "RM_ALLOC NV50_MEMORY_VIRTUAL", "UVM_FREE", "ioctl 0x77 unknown", "mmap". Appended. */
 void gpu_put_call(const struct gpu_version *v, const struct gpu_key *key, struct strbuf *out);
 
+/* Whether the driver, or the kernel, refused. */
+bool gpu_call_failed(const struct gpu_key *key);
+/* "NV_ERR_NO_MEMORY", "ENOENT", of a call that failed. Appended. */
+void gpu_put_error(const struct gpu_version *v, const struct gpu_key *key, struct strbuf *out);
+
 /* What kind of work a call is: "memory", "channels", "events", "queries", "sync", "open" or
  * "other". */
 const char *gpu_call_group(const struct gpu_version *v, const struct gpu_key *key);

@@ -29,18 +29,26 @@ struct gpu_epoll_entry {
 	uint32_t pid, fd, device, class;
 };
 
-/* All is borrowed. */
-struct gpu_counts_config {
-	struct probe_target target;
+/* Which calls are watched. All is borrowed. */
+struct gpu_watch {
 	const struct gpu_device_entry *devices;
 	size_t n_devices;
 	const struct gpu_layout_entry *layouts;
 	size_t n_layouts;
 	const struct gpu_epoll_entry *epolls;
 	size_t n_epolls;
+};
+
+/* All is borrowed. */
+struct gpu_counts_config {
+	struct probe_target target;
+	struct gpu_watch watch;
 	uint32_t by; /* enum gpu_by: more parts of a row's key */
 	bool events;
 };
+
+/* Borrowed during the call; not 0 ends the reading with that error. */
+typedef int gpu_event_fn(void *ctx, const struct gpu_event *e);
 
 /* Rows of calls that have ended, and of those that have not. */
 struct gpu_count {
@@ -77,8 +85,6 @@ bool gpu_counts_alive(const struct gpu_counts *c);
 
 /* Readable when there are events; -1 without them. */
 int gpu_counts_fd(const struct gpu_counts *c);
-/* Borrowed during the call; not 0 ends the reading with that error. */
-typedef int gpu_event_fn(void *ctx, const struct gpu_event *e);
 /* Hands on the events that are there. 0 or -errno. */
 int gpu_counts_events(struct gpu_counts *c, gpu_event_fn *fn, void *ctx);
 

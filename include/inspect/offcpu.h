@@ -9,6 +9,7 @@
 #include <inspect/array.h>
 #include <inspect/diag.h>
 #include <inspect/event.h>
+#include <inspect/gpu_counts.h>
 #include <inspect/host.h>
 #include <inspect/note_list.h>
 #include <inspect/probe_counts.h>
@@ -42,6 +43,8 @@ struct offcpu_config {
 	const struct syscall_set *only;    /* of calls; NULL: all */
 	/* Points in code, neither waits nor calls; its target is not used. */
 	const struct probe_counts_config *probe;
+	const struct gpu_watch *gpu; /* calls of GPU drivers, not waits; NULL: none */
+	bool gpu_events;             /* each of them as an event too */
 	struct offcpu_room room;
 	uint8_t arguments[OFFCPU_SYSCALLS]; /* enum offcpu_argument, by number */
 };
@@ -85,6 +88,12 @@ int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, v
 
 /* The stack with that id, as far as it has come; or NULL. */
 const struct stack_record *offcpu_stack(const struct offcpu_probe *o, uint64_t id);
+
+/* With gpu: the call that a row's number (nr) stands for. 0, -ENOENT: unknown; or -ENOMEM. */
+int offcpu_gpu_call(struct offcpu_probe *o, int32_t number, struct gpu_key *ret);
+/* Hands on the events that are there. 0, -errno, or what fn returned. */
+int offcpu_gpu_events(struct offcpu_probe *o, gpu_event_fn *fn, void *ctx);
+int offcpu_gpu_losses(struct offcpu_probe *o, struct gpu_losses *ret); /* 0 or -errno */
 
 /* Stacks that came since the last call without their callers, because their code was mapped too
  * recently: whoever can read them otherwise while the thread waits replaces them, for rows that are

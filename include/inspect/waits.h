@@ -81,6 +81,7 @@ struct waits {
 	ARRAY(struct wait_thread) threads; /* those with a serial, by serial */
 	ARRAY(struct wait_loop) loops;     /* with the longest gap first */
 	struct offcpu_lost lost;
+	struct gpu_losses gpu_lost;
 	uint64_t parts_left_out; /* ns of parts beyond the bound: in sites alone */
 	uint64_t start_ns, end_ns;
 };

@@ -3,11 +3,6 @@
 
 #include <inspect/clock.h>
 #include <inspect/gpu_tracing.h>
-#include <inspect/procfs.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
-enum { FDINFO_BYTES_MAX = 65536, EPOLLS_MAX = 2048, FDS_MAX = 65536, MINOR_BITS = 20 };
 
 struct gpu_session {
 	const struct gpu_tracing_config *config;
@@ -17,125 +12,21 @@ struct gpu_session {
 	struct diag *d;
 };
 
-/* --- sets made before the attach -------------------------------------------------------------- */
-
-typedef ARRAY(struct gpu_epoll_entry) epoll_entries;
-
-static const struct gpu_device_entry *device_of(const struct gpu_devices *devices, pid_t pid,
-						int fd)
-{
-	char path[64];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
-	if (stat(path, &st))
-		return NULL;
-	for (size_t i = 0; i < devices->entries.n; i++) {
-		const struct gpu_device_entry *e = &devices->entries.v[i];
-		uint32_t rdev = major(st.st_rdev) << MINOR_BITS | minor(st.st_rdev);
-		uint32_t dev = major(st.st_dev) << MINOR_BITS | minor(st.st_dev);
-
-		if (e->key.inode
-			    ? e->key.inode == st.st_ino && e->key.device == dev
-			    : S_ISCHR(st.st_mode) &&
-				      (e->key.any_minor
-					       ? e->key.device == rdev >> MINOR_BITS << MINOR_BITS
-					       : e->key.device == rdev))
-			return e;
-	}
-	return NULL;
-}
-
-/* The lines "tfd: 5 events: …" of /proc/PID/fdinfo/FD. */
-static int find_in_set(const struct gpu_devices *devices, pid_t pid, int fd, epoll_entries *ret)
-{
-	CLEANUP(strbuf_release) struct strbuf text = {0};
-	const char *at;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
-	if (file_read(path, FDINFO_BYTES_MAX, &text))
-		return 0;
-	for (at = strstr(strbuf_str(&text), "tfd:"); at; at = strstr(at + 4, "tfd:")) {
-		const struct gpu_device_entry *e = device_of(devices, pid, atoi(at + 4));
-
-		if (e)
-			return array_push(ret,
-					  (struct gpu_epoll_entry){(uint32_t)pid, (uint32_t)fd,
-								   e->device.id, e->device.class});
-	}
-	return 0;
-}
-
-static int find_sets(const struct gpu_devices *devices, const pid_t *pids, size_t n,
-		     epoll_entries *ret)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < n && !err && ret->n < EPOLLS_MAX; i++)
-		for (int fd = 0, missing = 0; fd < FDS_MAX && missing < 64 && !err; fd++) {
-			char path[64], target[32];
-			ssize_t got;
-
-			snprintf(path, sizeof(path), "/proc/%d/fd/%d", pids[i], fd);
-			got = readlink(path, target, sizeof(target) - 1);
-			missing = got < 0 ? missing + 1 : 0;
-			if (got < 0)
-				continue;
-			target[got] = '\0';
-			if (str_eq(target, "anon_inode:[eventpoll]"))
-				err = find_in_set(devices, pids[i], fd, ret);
-		}
-	return err;
-}
-
-/* --- the session ------------------------------------------------------------------------------ */
-
-static int new_counts(struct gpu_session *s, const gpu_layouts *layouts,
-		      const epoll_entries *epolls)
-{
-	const struct gpu_tracing_config *c = s->config;
-	ARRAY(struct gpu_layout_entry) entries = {0};
-	struct gpu_counts_config config = {
-		.target = watch_target(&s->watch),
-		.devices = c->devices->entries.v,
-		.n_devices = c->devices->entries.n,
-		.epolls = epolls->v,
-		.n_epolls = epolls->n,
-		.by = c->by,
-		.events = c->event != NULL,
-	};
-	int err = 0;
-
-	for (size_t i = 0; i < layouts->n && !err; i++)
-		err = array_push(&entries, (struct gpu_layout_entry){layouts->v[i].key,
-								     layouts->v[i].layout});
-	config.layouts = entries.v;
-	config.n_layouts = entries.n;
-	err = err ? diag_errno(s->d, err, "tracing")
-		  : gpu_counts_new(&config, c->host, &s->counts, s->d);
-	array_release(&entries);
-	return err;
-}
-
 static int open_counts(struct gpu_session *s)
 {
 	const struct gpu_tracing_config *c = s->config;
-	gpu_layouts layouts = {0};
-	epoll_entries epolls = {0};
-	struct pid_list all = {0};
-	int err = gpu_layouts_of(c->version, &layouts);
+	struct gpu_counts_config config = {
+		.target = watch_target(&s->watch),
+		.by = c->by,
+		.events = c->event != NULL,
+	};
+	struct gpu_scope scope = {0};
+	int err = gpu_scope_find(c->devices, c->version, &config.target, &scope);
 
-	if (!err && c->target->all)
-		err = proc_pids(&all);
-	if (!err)
-		err = c->target->all ? find_sets(c->devices, all.v, all.n, &epolls)
-				     : find_sets(c->devices, c->target->pids.v, c->target->pids.n,
-						 &epolls);
-	err = err ? diag_errno(s->d, err, "tracing") : new_counts(s, &layouts, &epolls);
-	array_release(&layouts);
-	array_release(&epolls);
-	array_release(&all);
+	config.watch = scope.watch;
+	err = err ? diag_errno(s->d, err, "tracing")
+		  : gpu_counts_new(&config, c->host, &s->counts, s->d);
+	gpu_scope_release(&scope);
 	return err;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "dummy_events.h"
+#include "gpu_waits.h"
 
 #include <fcntl.h>
 #include <inspect/capture.h>
@@ -265,11 +266,13 @@ static int name_frames(struct profile *p, const struct load_options *o, bool loc
 				       .offline = o->naming.offline,
 				       .local_host = local_host,
 				       .saved = saved};
+	int err;
 
 	/* With --no-demangle the stored names are of no use: they are demangled. */
 	if (o->naming.no_demangle)
 		so.saved = NULL;
-	return symbolize_profile(p, &so);
+	err = symbolize_profile(p, &so);
+	return err ? err : gpu_waits_mark(p, NULL);
 }
 
 /* After the last record: all of the file is known. */

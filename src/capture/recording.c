@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "build_ids.h"
 #include "compact.h"
+#include "gpu_waits.h"
 #include "sampling.h"
 #include "signals.h"
 #include "unwinding.h"
@@ -420,6 +421,8 @@ static int name(struct session *s)
 		err = profile_note(p, "%s", s->notes.v[i]);
 	if (!err)
 		err = symbolize_profile(p, &o);
+	if (!err)
+		err = gpu_waits_mark(p, s->recording->waits);
 	return err || !s->recording->waits ? err : waits_classify(s->recording->waits, p);
 }
 

@@ -181,6 +181,7 @@ int sampling_waits(const struct sampler_config *c, const struct waits_config *wa
 		.calls = waits->calls,
 		.only = waits->only,
 		.probe = waits->probe,
+		.gpu = waits->gpu,
 		.tick_hz = waits->wall ? c->freq_hz : 0,
 	};
 	int err =

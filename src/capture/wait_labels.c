@@ -13,6 +13,8 @@
 
 enum { TEXT_MAX = 160, KNOWN_MAX = 1 << 16, WATCHED_MAX = 16 };
 
+static const char gpu_devices[] = "/dev/nvidia";
+
 /* What an epoll descriptor watches may change. */
 #define WATCHED_NS NSEC_PER_SEC
 
@@ -163,7 +165,8 @@ static int find_watched(struct wait_labels *l, pid_t pid, int fd, struct strbuf 
 		err = err == -ENOMEM ? err : 0;
 		if (!str_starts(strbuf_str(&name), "TCP ") &&
 		    !str_starts(strbuf_str(&name), "UDP ") &&
-		    !str_starts(strbuf_str(&name), "unix:"))
+		    !str_starts(strbuf_str(&name), "unix:") &&
+		    !str_starts(strbuf_str(&name), gpu_devices))
 			continue;
 		n_named++;
 		strbuf_clear(out);
@@ -246,8 +249,8 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	return l->object.failed ? -ENOMEM : 0;
 }
 
-/* "[gpu: RM_CONTROL]", of the device that l->object names. */
-static void put_gpu_call(struct wait_labels *l, uint64_t command)
+/* "[gpu: RM_CONTROL]", "[gpu: poll]", of the device that l->object names. */
+static void put_gpu_call(struct wait_labels *l, const char *call, uint64_t command)
 {
 	bool uvm = strstr(strbuf_str(&l->object), "nvidia-uvm");
 	const struct gpu_key key = {
@@ -258,7 +261,10 @@ static void put_gpu_call(struct wait_labels *l, uint64_t command)
 	};
 
 	strbuf_puts(&l->text, "[gpu: ");
-	gpu_put_call(&l->gpu, &key, &l->text);
+	if (str_eq(call, "ioctl"))
+		gpu_put_call(&l->gpu, &key, &l->text);
+	else
+		strbuf_puts(&l->text, call);
 	strbuf_putc(&l->text, ']');
 }
 
@@ -274,6 +280,7 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	};
 	uint8_t argument = OFFCPU_ARG_NONE;
 	struct wait_label *label;
+	bool on_gpu;
 	int err;
 
 	strbuf_clear(&l->text);
@@ -286,8 +293,9 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 		return err;
 	if (is_descriptor(argument) || argument == OFFCPU_ARG_POLL)
 		f.fd = strbuf_str(&l->object);
-	if (argument == OFFCPU_ARG_IOCTL && str_starts(f.fd, "/dev/nvidia"))
-		put_gpu_call(l, key->arg >> 32);
+	on_gpu = f.fd && str_starts(f.fd, gpu_devices);
+	if (on_gpu)
+		put_gpu_call(l, f.call, key->arg >> 32);
 	else
 		strbuf_puts(&l->text, f.call ? f.call : f.fault ? "page fault" : "kernel");
 	if (l->object.n) {
@@ -300,7 +308,7 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	if (err)
 		return err;
 	label = &w->labels.v[*ret];
-	label->idle = wait_is_idle(f.call);
+	label->idle = wait_is_idle(f.call) && !on_gpu;
 	label->by_stack = f.uninterruptible || f.fault || label->reason == WAIT_OTHER;
 	return 0;
 }

@@ -125,11 +125,15 @@ static void label_frame(const struct wait_label *l, char *ret, size_t size)
 		     l->reason != WAIT_RUNNABLE && l->reason != WAIT_THROTTLED &&
 		     l->reason != WAIT_STOPPED;
 
+	bool gpu = str_starts(l->text, "[gpu: "); /* it says so itself */
+
 	snprintf(ret, size,
-		 l->is_call    ? "[syscall: %s]"
-		 : l->is_probe ? "[probe: %s]"
-		 : waits       ? "[waiting: %s]"
-			       : "[%s]",
+		 gpu                                   ? "%s"
+		 : l->is_call && l->reason == WAIT_GPU ? "[gpu: %s]"
+		 : l->is_call                          ? "[syscall: %s]"
+		 : l->is_probe                         ? "[probe: %s]"
+		 : waits                               ? "[waiting: %s]"
+						       : "[%s]",
 		 l->text);
 }
 

@@ -2,6 +2,7 @@
 #include "waiting.h"
 
 #include "blocked_stacks.h"
+#include "gpu_labels.h"
 #include "wait_labels.h"
 #include "wait_records.h"
 #include "wait_wakers.h"
@@ -30,6 +31,7 @@ struct waiting {
 	bool everyone, with_wakers, with_loops;
 	const char *point; /* the text of a point in code, borrowed; NULL: waits or calls */
 	struct wait_wakers wakers;
+	struct gpu_labels gpu;
 	unsigned n_repairs;
 	/* During a read. */
 	record_fn *emit;
@@ -145,6 +147,8 @@ static int find_label(struct waiting *s, const struct offcpu_wait *wait, uint32_
 {
 	int err;
 
+	if (wait->key->how == OFFCPU_IN_GPU)
+		return gpu_labels_find(&s->gpu, s->probe, s->waits, wait->key->nr, ret);
 	if (!s->point)
 		return wait_labels_find(s->labels, s->waits, wait->key, wait->row->pid, ret);
 	err = waits_label(s->waits, s->point, WAIT_OTHER, ret);
@@ -266,7 +270,12 @@ static int waiting_read(struct source *source, record_fn *emit, void *ctx, struc
 	if (more < 0)
 		return more;
 	err = repair_stacks(s);
-	return err ? diag_errno(d, err, "reading stacks") : more;
+	if (err)
+		return diag_errno(d, err, "reading stacks");
+	err = s->gpu.config && s->gpu.config->event
+		      ? offcpu_gpu_events(s->probe, s->gpu.config->event, s->gpu.config->ctx)
+		      : 0;
+	return err ? diag_errno(d, err, "reading calls") : more;
 }
 
 static int waiting_stop(struct source *source)
@@ -289,6 +298,7 @@ static void waiting_free(struct source *source)
 	blocked_stacks_free(s->blocked);
 	blocked_stacks_release(&s->before);
 	wait_wakers_release(&s->wakers);
+	gpu_labels_release(&s->gpu);
 	array_release(&s->pids);
 	array_release(&s->tids);
 	event_table_release(&s->events);
@@ -382,6 +392,8 @@ int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 	if (!err)
 		err = emit_gaps(s);
 	offcpu_losses(s->probe, &s->waits->lost);
+	if (!err && s->gpu.config)
+		err = offcpu_gpu_losses(s->probe, &s->waits->gpu_lost);
 	record.lost = s->waits->lost.rows_full;
 	return err || !record.lost ? err : emit(ctx, &record.header, sizeof(record));
 }
@@ -390,6 +402,7 @@ int waiting_notes(const struct source *source, note_list *notes)
 {
 	const struct waiting *s = waiting_of(source);
 	const struct offcpu_lost *l = &s->waits->lost;
+	const struct gpu_losses *g = &s->waits->gpu_lost;
 	const struct {
 		uint64_t n;
 		const char *text;
@@ -406,6 +419,11 @@ int waiting_notes(const struct source *source, note_list *notes)
 		{l->loops_full, "gaps of event loops are in no row: too many threads have a loop"},
 		{l->side_records, "records about processes and their mappings were lost: some "
 				  "names may be missing"},
+		{g->rows_full, "calls have no name: too many different ones"},
+		{g->threads_dropped, "calls were not watched: no memory for their threads"},
+		{g->reads_failed, "fields of calls could not be read: their names lack them"},
+		{g->events, "calls are missing from what was allocated and freed: the ring was "
+			    "full"},
 	};
 	int err = 0;
 
@@ -450,6 +468,7 @@ static int add_events(struct waiting *s, const struct waiting_config *c)
 	};
 	bool has_end = c->probe && probe_has_end(c->probe);
 	const char *name = c->calls     ? CALLS_EVENT
+			   : c->gpu     ? GPU_EVENT
 			   : c->probe   ? (has_end ? PROBE_EVENT : PROBE_HITS_EVENT)
 			   : c->tick_hz ? WALL_EVENT
 					: OFFCPU_EVENT;
@@ -486,10 +505,10 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 	struct probe_target target = *c->target;
 	struct offcpu_config config = {
 		.target = &target,
-		.kernel_stacks = c->with_stacks && !c->user_only && !c->calls &&
+		.kernel_stacks = c->with_stacks && !c->user_only && !c->calls && !c->gpu &&
 				 (!c->probe || probe_is_in_kernel(c->probe)),
 		.kthreads = c->kthreads,
-		.wakers = !c->calls && !c->probe,
+		.wakers = !c->calls && !c->probe && !c->gpu,
 		.calls = c->calls,
 		.probe = c->probe,
 		.only = c->only,
@@ -500,8 +519,10 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		.tick_hz = c->tick_hz,
 		.chains = c->chains && c->with_stacks,
 		.loops = c->loops,
+		.gpu_events = c->gpu && c->gpu->event,
 		.room = c->room,
 	};
+	CLEANUP(gpu_scope_release) struct gpu_scope scope = {0};
 	int err;
 
 	if (!s)
@@ -510,6 +531,7 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		target.rows = NULL;
 	s->source = (struct source){&waiting_ops, &s->events};
 	s->waits = waits;
+	s->gpu.config = c->gpu;
 	s->with_wakers = c->chains;
 	s->with_loops = c->loops;
 	s->point = c->probe ? c->probe->begin->text : NULL;
@@ -519,6 +541,10 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 		err = wait_wakers_init(&s->wakers);
 	if (!err)
 		err = keep_target(s, c->target);
+	if (!err && c->gpu) {
+		err = gpu_scope_find(c->gpu->devices, c->gpu->version, c->target, &scope);
+		config.gpu = &scope.watch;
+	}
 	if (err)
 		diag_errno(d, err, "preparing to watch threads");
 	wait_labels_arguments(config.arguments);

@@ -22,6 +22,7 @@ struct waiting_config {
 	bool calls; /* the event is "syscalls", the leaf frame the call */
 	const struct syscall_set *only;
 	const struct probe_counts_config *probe; /* the event is "probe", the leaf frame its text */
+	const struct gpu_calls_config *gpu;      /* the same of GPU drivers: "gpu-driver" */
 	uint64_t tick_hz; /* above 0: what runs is in it too, and the event is "wall" */
 };
 

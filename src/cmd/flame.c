@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "gpu_choice.h"
 #include "input.h"
 #include "measure.h"
 #include "output_file.h"
@@ -14,7 +15,14 @@ struct flame_values {
 	struct common_options common;
 	const char *output, *title, *event;
 	bool folded, icicle, reverse;
+	bool gpu;
+	struct gpu_choice_options gpu_choice;
 };
+
+static void flame_values_release(struct flame_values *v)
+{
+	array_release(&v->gpu_choice.devices);
+}
 
 enum { BINDINGS_MAX = 16 };
 
@@ -54,6 +62,15 @@ static const struct option own_options[] = {
 
 static const struct option_group own_group = {"Picture", own_options};
 
+static const struct option gpu_options[] = {
+	{.name = "gpu",
+	 .type = OPTION_FLAG,
+	 .offset = OWN(gpu),
+	 .help = "time in calls of NVIDIA's driver, by the stack that made them"},
+	{0},
+};
+static const struct option_group gpu_group = {"GPU drivers", gpu_options};
+
 static size_t bind(struct flame_values *v, struct option_binding *ret)
 {
 	size_t n = 0;
@@ -62,6 +79,8 @@ static size_t bind(struct flame_values *v, struct option_binding *ret)
 	ret[n++] = (struct option_binding){&input_option_group, &v->input};
 	ret[n++] = (struct option_binding){&target_option_group, &v->measure.target};
 	ret[n++] = (struct option_binding){&sampling_option_group, &v->measure.sampling};
+	ret[n++] = (struct option_binding){&gpu_group, v};
+	ret[n++] = (struct option_binding){&gpu_choice_group, &v->gpu_choice};
 	ret[n++] = (struct option_binding){&duration_option_group, &v->measure.duration};
 	ret[n++] = (struct option_binding){&naming_option_group, &v->measure.naming};
 	ret[n++] = (struct option_binding){&common_option_group, &v->common};
@@ -98,14 +117,46 @@ static int load(const struct flame_values *v, const struct operands *o, struct p
 	return profile_load(file, &lo, ret, d);
 }
 
+/* What --gpu measures with. */
+struct gpu_parts {
+	struct gpu_choice choice;
+	struct gpu_calls_config calls;
+	struct waits_config waits;
+};
+
+static void gpu_parts_release(struct gpu_parts *g)
+{
+	gpu_choice_release(&g->choice);
+}
+
+/* Calls in place of samples. */
+static int choose_gpu(const struct flame_values *v, struct gpu_parts *g, struct measure *m,
+		      struct diag *d)
+{
+	int err = gpu_choose(&v->gpu_choice, "flame --gpu", &m->notes, &g->choice, d);
+
+	g->calls = (struct gpu_calls_config){.devices = &g->choice.devices,
+					     .version = &g->choice.version};
+	g->waits = (struct waits_config){.gpu = &g->calls};
+	m->config.waits = &g->waits;
+	return err;
+}
+
 static int measure(const struct flame_values *v, const struct operands *o, int argc, char **argv,
 		   struct profile **ret, int *exit_code, struct diag *d)
 {
 	CLEANUP(freep) char *line = command_line_of(argc, argv);
+	CLEANUP(gpu_parts_release) struct gpu_parts gpu = {0};
+	struct measure_options options = v->measure;
 	struct recording r = {0};
 	struct measure m;
-	int err = measure_prepare(&m, "flame", &v->measure, o, d);
+	int err;
 
+	if (v->gpu)
+		options.sampling.events = "cpu-clock"; /* none is opened */
+	err = measure_prepare(&m, "flame", &options, o, d);
+	if (!err && v->gpu)
+		err = choose_gpu(v, &gpu, &m, d);
 	m.config.command_line = line;
 	m.config.stdout_taken = output_is_stdout(v->output);
 	m.config.show_progress = !v->common.quiet && isatty(STDERR_FILENO);
@@ -154,8 +205,10 @@ static void choose_folded_event(const struct flame_values *v, const struct profi
 
 static int draw(const struct flame_values *v, const struct profile *p, struct diag *d)
 {
-	struct flame_options fo = {
-		.title = v->title, .icicle = v->icicle, .reverse = v->reverse, .event = -1};
+	struct flame_options fo = {.title = v->title || !v->gpu ? v->title : GPU_TITLE,
+				   .icicle = v->icicle,
+				   .reverse = v->reverse,
+				   .event = -1};
 	struct output_file f;
 	int err = find_event(p, v->event, &fo.event, d);
 
@@ -182,8 +235,41 @@ static void say_result(const struct flame_values *v, const struct profile *p)
 			v->output);
 }
 
+/* Driver calls are all seen, with the user's stacks. */
+static int check_gpu(const struct flame_values *v, const struct operands *o, struct diag *d)
+{
+	const struct sampling_options *s = &v->measure.sampling;
+	const struct {
+		const char *name;
+		bool given;
+	} others[] = {
+		{"-e", s->events != NULL},
+		{"-F", s->freq_hz != 0},
+		{"-c", s->period != 0},
+		{"--wall", s->wall},
+		{"--kernel-only", s->kernel_only},
+		{"--call-graph", s->call_graph != CALL_GRAPH_AUTO},
+	};
+	int err = 0;
+
+	if (!v->gpu && gpu_choice_given(&v->gpu_choice))
+		return diag_set(d, -EINVAL, "%s needs --gpu", gpu_choice_given(&v->gpu_choice));
+	for (size_t i = 0; i < ARRAY_SIZE(others) && v->gpu && !err; i++)
+		err = options_conflict("--gpu", true, others[i].name, others[i].given, d);
+	if (!err && v->gpu && !is_live(v, o)) {
+		err = diag_set(d, -EINVAL,
+			       "--gpu measures: it needs -p, -t, -a, --cgroup or -- CMD");
+		diag_fix(d, "inspect flame FILE      (of trace --gpu -c --by stack -o FILE)");
+	}
+	return err;
+}
+
 static int check_options(const struct flame_values *v, const struct operands *o, struct diag *d)
 {
+	int err = check_gpu(v, o, d);
+
+	if (err)
+		return err;
 	if (v->common.csv || v->common.json || v->common.markdown) {
 		diag_set(d, -EINVAL, "flame writes a picture or folded stacks, not tables");
 		diag_fix(d, "inspect report %s",
@@ -213,7 +299,7 @@ static int check_options(const struct flame_values *v, const struct operands *o,
 static int run(int argc, char **argv, struct diag *d, bool *json)
 {
 	CLEANUP(profile_freep) struct profile *p = NULL;
-	struct flame_values v = {0};
+	CLEANUP(flame_values_release) struct flame_values v = {0};
 	struct option_binding bindings[BINDINGS_MAX];
 	struct operands operands;
 	int exit_code = 0;
@@ -247,6 +333,7 @@ const struct command command_flame = {
 	.usage = "flame [OPTIONS] [FILE]\n"
 		 "flame [OPTIONS] -p PID,… | -t TID,… | -a | --cgroup PATH [-d TIME] > out.svg\n"
 		 "flame [OPTIONS] -- CMD… > out.svg\n"
+		 "flame --gpu [--device PATH] -p PID,… | -a | -- CMD… > out.svg\n"
 		 "perf script | inspect flame [OPTIONS] > out.svg",
 	.help = help,
 	.run = run,

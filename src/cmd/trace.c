@@ -223,7 +223,7 @@ static int run(int argc, char **argv, struct diag *d, bool *json)
 	else if (v.cuda)
 		err = trace_cuda(&v, &operands, &exit_code, d);
 	else if (v.gpu)
-		err = trace_gpu(&v, &operands, &exit_code, d);
+		err = trace_gpu(&v, &operands, argc, argv, &exit_code, d);
 	else if (v.hold)
 		err = trace_holds(&v, &operands, &exit_code, d);
 	else if (trace_is_by_stack(&v))
@@ -259,7 +259,7 @@ const struct command command_trace = {
 		 "trace --opens | --hot-files -p PID,… | [--] CMD…\n"
 		 "trace --gpu [-c | --hist | --leaks] [--by KEY,…] [--device PATH] "
 		 "-p PID,… | -a | [--] CMD…\n"
-		 "trace --cuda [--cuda-launch] [--by KEY,…] -p PID,… | -a | [--] CMD…\n"
+		 "trace --cuda [--hist] [--cuda-launch] [--by KEY,…] -p PID,… | -a | [--] CMD…\n"
 		 "trace --probe POINT [--until POINT] [--if CONDITION] [--by KEY,…] "
 		 "[--of VALUE] -p PID,… | [--] CMD…\n"
 		 "trace --explain",

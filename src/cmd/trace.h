@@ -3,6 +3,9 @@
 #ifndef INSPECT_CMD_TRACE_H
 #define INSPECT_CMD_TRACE_H
 
+#include "gpu_choice.h"
+#include "offcpu_view.h"
+
 #include <inspect/fd_names.h>
 #include <inspect/finding.h>
 #include <inspect/options.h>
@@ -37,8 +40,7 @@ struct trace_values {
 
 	/* GPU drivers (trace_gpu.c) */
 	bool gpu, leaks;
-	ARRAY(const char *) devices; /* --device, borrowed */
-	const char *nvidia_version;
+	struct gpu_choice_options gpu_choice;
 	bool cuda, cuda_launch; /* trace_cuda.c */
 
 	/* the stream */
@@ -85,6 +87,42 @@ int trace_opens(const struct trace_stream_run *run, const struct streaming_confi
 /* --- by stack (trace_stacks.c): of calls, or of a probe --------------------------------------- */
 
 bool trace_is_by_stack(const struct trace_values *v);
+/* Libraries that only pass calls on: libc and NVIDIA's, by their short names. */
+bool trace_module_passes_on(const char *module);
+
+/* The function that made a site's calls: the innermost outside of the kernel, libc and NVIDIA's
+ * libraries; otherwise the innermost one. Where it is a function that is probed (probe NULL: none),
+ * one that called it. path is room for it. */
+const char *trace_caller_of(const struct profile *p, const struct wait_site *s,
+			    const struct probe_counts_config *probe, struct symbol_path *path);
+
+/* A recording of calls of any kind by the stack that made them. All is borrowed. */
+struct measure;
+struct trace_stacks_run {
+	const struct trace_values *v;
+	const char *schema, *title; /* of the flame graph */
+	/* Says what is counted (m->waits), when the target is known. 0, or -errno, explained. */
+	int (*prepare)(void *ctx, struct measure *m, struct diag *d);
+	/* Adds what is shown to the result, which has its facts; 0 or -ENOMEM. */
+	int (*fill)(void *ctx, const struct recording *rec, const char *target, struct result *r);
+	void *ctx;
+};
+int trace_stacks_record(const struct trace_stacks_run *run, const struct operands *operands,
+			int argc, char **argv, int *exit_code, struct diag *d);
+
+/* What is counted: it decides which columns there are. */
+enum trace_stacks_of {
+	TRACE_STACKS_CALLS = 1,
+	TRACE_STACKS_PROBE = 2, /* with an end */
+	TRACE_STACKS_HITS = 4,  /* … or none: no times */
+	TRACE_STACKS_GPU = 8,   /* calls of a GPU's driver */
+};
+/* A row for each call from each stack, and the first of these stacks. 0 or -ENOMEM. */
+int trace_stacks_table(const struct trace_values *v, const struct recording *rec,
+		       enum trace_stacks_of of, const struct probe_counts_config *probe,
+		       struct result *r);
+struct offcpu_view trace_stacks_view(const struct trace_values *v, const struct recording *rec);
+
 /* The whole command. argv: as it is kept in the file. */
 int trace_stacks(const struct trace_values *v, const struct operands *operands, int argc,
 		 char **argv, int *exit_code, struct diag *d);
@@ -138,7 +176,13 @@ static inline uint64_t trace_row_wall_ns(const struct syscall_row *row)
 	return row->total_ns + row->open_ns;
 }
 
-enum { TRACE_SORT_CALLS = 1, TRACE_SORT_ERRORS, TRACE_SORT_MAX = 6, TRACE_SORT_BYTES };
+enum {
+	TRACE_SORT_CALLS = 1,
+	TRACE_SORT_ERRORS,
+	TRACE_SORT_P99 = 5,
+	TRACE_SORT_MAX,
+	TRACE_SORT_BYTES,
+};
 extern const char trace_sort_names[]; /* "total|calls|…" */
 
 /* The rows (indices) in the order of --sort, greatest first; malloc'ed. */
@@ -205,6 +249,11 @@ int trace_summary(const struct trace_view *view, const char *target, struct resu
 /* --hist: a distribution for each key. */
 int trace_hist(const struct trace_view *view, struct result *r);
 int trace_distributions(const struct trace_view *view, struct result *r); /* … without losses */
+/* One distribution as bars, a section "histograms"; texts stay the caller's arena's. */
+void trace_put_bars(struct result *r, const char *name, const char *heading,
+		    const struct histogram *h, enum trace_of of);
+/* The same of latencies, with its own heading. */
+void trace_put_latencies(struct result *r, const char *name, const struct histogram *h);
 /* Points of --probe with all that belongs to them; what was parsed is in `config`. */
 struct trace_points {
 	struct probe_text begin, end;
@@ -219,8 +268,8 @@ void trace_points_release(struct trace_points *p);
 int trace_probe(const struct trace_values *v, const struct operands *operands, int *exit_code,
 		struct diag *d);
 /* --gpu, the whole command (trace_gpu.c). */
-int trace_gpu(const struct trace_values *v, const struct operands *operands, int *exit_code,
-	      struct diag *d);
+int trace_gpu(const struct trace_values *v, const struct operands *operands, int argc, char **argv,
+	      int *exit_code, struct diag *d);
 /* --cuda, the whole command (trace_cuda.c). */
 int trace_cuda(const struct trace_values *v, const struct operands *operands, int *exit_code,
 	       struct diag *d);

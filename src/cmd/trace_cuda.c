@@ -9,7 +9,7 @@
 #include <inspect/cuda_tracing.h>
 #include <inspect/explain.h>
 
-enum { COLUMNS = 14, ROWS_SHOWN = 25 };
+enum { COLUMNS = 18, ROWS_SHOWN = 25, HISTOGRAMS_SHOWN = 5 };
 
 struct cuda_run {
 	const struct trace_values *v;
@@ -59,11 +59,17 @@ static int parse_by(const char *text, uint32_t *ret, struct diag *d)
 
 /* --- the table -------------------------------------------------------------------------------- */
 
+/* With the calls that have not returned. */
+static uint64_t total_ns(const struct cuda_count *row)
+{
+	return row->h.sum + row->open_ns + row->unreturned_ns;
+}
+
 static int by_total(const void *a, const void *b)
 {
 	const struct cuda_count *x = a, *y = b;
 
-	return (x->h.sum < y->h.sum) - (x->h.sum > y->h.sum);
+	return (total_ns(x) < total_ns(y)) - (total_ns(x) > total_ns(y));
 }
 
 static size_t make_columns(uint32_t by, struct column *columns)
@@ -77,6 +83,9 @@ static size_t make_columns(uint32_t by, struct column *columns)
 		{"p99_ns", "p99", CELL_NS, 0},
 		{"p999_ns", "p99.9", CELL_NS, COLUMN_SPARE},
 		{"max_ns", "max", CELL_NS, 0},
+		{"in_flight", "now", CELL_COUNT, 0},
+		{"oldest_ns", "since", CELL_NS, COLUMN_SPARE},
+		{"unreturned", "", CELL_COUNT, COLUMN_DATA_ONLY},
 		{"bytes", "bytes", CELL_BYTES, 0},
 	};
 	size_t n = 0;
@@ -98,6 +107,7 @@ static void add_row(const struct cuda_run *run, const struct cuda_count *row, st
 {
 	const struct cuda_function *f = &cuda_functions[row->key.function];
 	struct cell cells[COLUMNS + 1];
+	const char *none = "no call has returned";
 	size_t n = 0;
 
 	cells[n++] = cell_text(r, f->name);
@@ -115,11 +125,16 @@ static void add_row(const struct cuda_run *run, const struct cuda_count *row, st
 	cells[n++] = cell_u64(CELL_COUNT, row->calls);
 	cells[n++] = cell_u64(CELL_COUNT, row->errors);
 	cells[n++] = row->errors ? cell_u64(CELL_COUNT, row->last_error) : cell_null(r, "");
-	cells[n++] = cell_u64(CELL_NS, row->h.sum);
-	cells[n++] = cell_u64(CELL_NS, histogram_percentile(&row->h, 50));
-	cells[n++] = cell_u64(CELL_NS, histogram_percentile(&row->h, 99));
-	cells[n++] = cell_u64(CELL_NS, histogram_percentile(&row->h, 99.9));
-	cells[n++] = cell_u64(CELL_NS, row->h.max);
+#define NS_OF_CALLS(v) (row->calls ? cell_u64(CELL_NS, (v)) : cell_null(r, none))
+	cells[n++] = cell_u64(CELL_NS, total_ns(row));
+	cells[n++] = NS_OF_CALLS(histogram_percentile(&row->h, 50));
+	cells[n++] = NS_OF_CALLS(histogram_percentile(&row->h, 99));
+	cells[n++] = NS_OF_CALLS(histogram_percentile(&row->h, 99.9));
+	cells[n++] = NS_OF_CALLS(row->h.max);
+#undef NS_OF_CALLS
+	cells[n++] = cell_u64(CELL_COUNT, row->in_flight);
+	cells[n++] = row->in_flight ? cell_u64(CELL_NS, row->oldest_ns) : cell_null(r, "");
+	cells[n++] = cell_u64(CELL_COUNT, row->unreturned);
 	cells[n++] = f->bytes_arg ? cell_u64(CELL_BYTES, row->bytes)
 				  : cell_null(r, "not an argument of it");
 	result_row(r, section, cells);
@@ -146,6 +161,39 @@ static int add_rows(struct cuda_run *run, struct result *r)
 	return 0;
 }
 
+/* --- distributions ---------------------------------------------------------------------------- */
+
+static const char *name_of(const struct cuda_run *run, const struct cuda_count *row,
+			   struct result *r)
+{
+	CLEANUP(strbuf_release) struct strbuf b = {0};
+
+	strbuf_puts(&b, cuda_functions[row->key.function].name);
+	if (run->by & CUDA_BY_THREAD)
+		strbuf_printf(&b, " · %u", row->key.tid);
+	if (run->by & CUDA_BY_COMM)
+		strbuf_printf(&b, " · %.*s", CUDA_COMM, row->key.comm);
+	if (run->by & CUDA_BY_STREAM)
+		strbuf_printf(&b, " · stream 0x%llx", (unsigned long long)row->key.stream);
+	return result_text(r, "%s", strbuf_str(&b));
+}
+
+static int add_histograms(struct cuda_run *run, struct result *r)
+{
+	const struct trace_values *v = run->v;
+	size_t shown = v->all_rows ? SIZE_MAX : v->top ? v->top : HISTOGRAMS_SHOWN, n = 0;
+	struct cuda_table *t = &run->tracing.table;
+
+	if (t->rows.n)
+		qsort(t->rows.v, t->rows.n, sizeof(*t->rows.v), by_total);
+	for (size_t i = 0; i < t->rows.n; i++)
+		if (t->rows.v[i].h.n && t->rows.v[i].key.function < n_cuda_functions && n++ < shown)
+			trace_put_latencies(r, name_of(run, &t->rows.v[i], r), &t->rows.v[i].h);
+	if (n > shown)
+		result_note(r, "%zu more distributions: --all", n - shown);
+	return r->failed ? -ENOMEM : 0;
+}
+
 /* --- what it stands on ------------------------------------------------------------------------ */
 
 static void add_library(const struct cuda_run *run, const struct cuda_library *l, struct result *r)
@@ -169,6 +217,7 @@ static void add_library(const struct cuda_run *run, const struct cuda_library *l
 static void add_facts(const struct cuda_run *run, struct result *r)
 {
 	const struct cuda_tracing *t = &run->tracing;
+	uint64_t in_flight = 0, unreturned = 0;
 
 	result_fact(r, "target", "target", cell_text(r, strbuf_str(&run->target_text)));
 	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, t->table.elapsed_ns));
@@ -179,6 +228,14 @@ static void add_facts(const struct cuda_run *run, struct result *r)
 		    cell_text(r, "of the call: an asynchronous copy or a launch is only enqueued"));
 	result_fact(r, "probe_pair_ns", "cost of a call's two probes",
 		    t->pair_ns ? cell_u64(CELL_NS, t->pair_ns) : cell_null(r, "not measured"));
+	for (size_t i = 0; i < t->table.rows.n; i++) {
+		in_flight += t->table.rows.v[i].in_flight;
+		unreturned += t->table.rows.v[i].unreturned;
+	}
+	result_fact(r, "in_flight", "not returned yet", cell_u64(CELL_COUNT, in_flight));
+	if (unreturned)
+		result_note(r, "%llu calls never returned: their threads ended in them",
+			    (unsigned long long)unreturned);
 	if (!run->v->cuda_launch)
 		result_note(r, "launches are not timed: --cuda-launch does");
 	if (!t->libraries.n)
@@ -202,7 +259,7 @@ int trace_cuda(const struct trace_values *v, const struct operands *operands, in
 	};
 	int err = parse_by(v->by, &run.by, d);
 
-	result_init(&r, "inspect.trace-cuda/1");
+	result_init(&r, v->hist ? "inspect.trace-cuda-hist/1" : "inspect.trace-cuda/1");
 	host_read(&run.host, "");
 	config.by = run.by;
 	if (!err)
@@ -219,7 +276,7 @@ int trace_cuda(const struct trace_values *v, const struct operands *operands, in
 		add_facts(&run, &r);
 		for (size_t i = 0; i < run.notes.n; i++)
 			result_note(&r, "%s", run.notes.v[i]);
-		err = add_rows(&run, &r);
+		err = v->hist ? add_histograms(&run, &r) : add_rows(&run, &r);
 		err = err ? diag_errno(d, err, "trace")
 			  : print_result(&r, &v->common, v->all_rows, d);
 	}

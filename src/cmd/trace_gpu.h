@@ -5,9 +5,6 @@
 
 #include "trace.h"
 
-#include <inspect/gpu.h>
-#include <inspect/gpu_tracing.h>
-
 /* The parts of --by, in the order of their columns. */
 enum gpu_part {
 	GPU_PART_CALL,
@@ -24,9 +21,9 @@ struct gpu_run {
 	struct host host;
 	struct target target;
 	struct strbuf target_text;
-	struct gpu_devices devices;
-	struct gpu_version version;
-	uint32_t parts; /* bits of enum gpu_part */
+	struct gpu_choice choice;
+	struct gpu_calls_config calls; /* of a recording */
+	uint32_t parts;                /* bits of enum gpu_part */
 	note_list notes;
 	struct gpu_tracing tracing;
 	struct gpu_objects *objects; /* what was allocated; NULL: not kept */
@@ -42,8 +39,8 @@ struct gpu_line {
 };
 typedef ARRAY(struct gpu_line) gpu_lines;
 
-/* Whether the driver, or the kernel, refused. */
-bool gpu_key_failed(const struct gpu_key *key);
+/* The fact that launches are not among these calls. */
+void gpu_not_seen(struct result *r);
 /* "NV_ERR_NO_MEMORY", "ENOENT"; of the result's arena. */
 const char *gpu_error_text(const struct gpu_run *run, const struct gpu_key *key, struct result *r);
 
@@ -52,6 +49,9 @@ int gpu_lines_of(const struct gpu_run *run, uint32_t parts, struct result *r, gp
 int gpu_summary(const struct gpu_run *run, struct result *r); /* -c, and --by */
 int gpu_hist(const struct gpu_run *run, struct result *r);
 int gpu_findings(const struct gpu_run *run, struct result *r);
+/* Of a recording: calls with a slow tail, and who makes them. */
+int gpu_stack_findings(const struct trace_values *v, const struct recording *rec,
+		       const char *target, struct result *r);
 
 /* --- objects (trace_gpu_objects.c) ------------------------------------------------------------ */
 
@@ -62,8 +62,32 @@ int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e);
 /* The class of a handle (of its client, in a process). False: not allocated while we watched. */
 bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object,
 		       uint32_t *ret);
-/* --leaks: what is left. 0 or -ENOMEM. */
-int gpu_leaks(const struct gpu_run *run, struct result *r);
+
+enum gpu_object_kind { OBJECT_HANDLE, OBJECT_MAPPING, OBJECT_RANGE };
+
+struct gpu_object {
+	struct gpu_key key; /* of the call that made it */
+	enum gpu_object_kind kind;
+	uint32_t pid, client, parent;
+	uint64_t stack_id;
+	uint64_t name; /* handle, or address */
+	uint64_t length_bytes;
+	bool has_length, live;
+};
+
+uint64_t gpu_objects_made(const struct gpu_objects *o);    /* while it was watched */
+uint64_t gpu_objects_dropped(const struct gpu_objects *o); /* … of them, for want of room */
+/* Those that are left. What each returns ends it when not 0. */
+typedef int gpu_object_fn(void *ctx, const struct gpu_object *object);
+int gpu_objects_each(const struct gpu_objects *o, gpu_object_fn *each, void *ctx);
+
+/* --- by stack (trace_gpu_stacks.c, trace_gpu_leaks.c) ----------------------------------------- */
+
+/* -c --by stack, and --leaks: recordings. */
+int gpu_by_stack(struct gpu_run *run, const struct operands *operands, int argc, char **argv,
+		 int *exit_code);
+/* --leaks: what is left, by who made it. 0 or -ENOMEM. */
+int gpu_leaks(const struct gpu_run *run, const struct recording *rec, struct result *r);
 
 /* --- the stream (trace_gpu_stream.c) ---------------------------------------------------------- */
 

@@ -11,17 +11,6 @@ enum {
 	UVM_CREATE_EXTERNAL_RANGE = 0x49,
 };
 
-enum object_kind { OBJECT_HANDLE, OBJECT_MAPPING, OBJECT_RANGE };
-
-struct gpu_object {
-	struct gpu_key key; /* of the call that made it */
-	enum object_kind kind;
-	uint32_t pid, client, parent;
-	uint64_t name; /* handle, or address */
-	uint64_t length_bytes;
-	bool has_length, live;
-};
-
 struct gpu_objects {
 	ARRAY(struct gpu_object) all;
 	struct hashmap by_name;
@@ -43,12 +32,12 @@ void gpu_objects_free(struct gpu_objects *o)
 	free(o);
 }
 
-static uint64_t hash_of(enum object_kind kind, uint32_t pid, uint32_t client, uint64_t name)
+static uint64_t hash_of(enum gpu_object_kind kind, uint32_t pid, uint32_t client, uint64_t name)
 {
 	return hash_u64(name ^ hash_u64((uint64_t)client << 32 ^ pid ^ (uint64_t)kind << 60));
 }
 
-static struct gpu_object *find(const struct gpu_objects *o, enum object_kind kind, uint32_t pid,
+static struct gpu_object *find(const struct gpu_objects *o, enum gpu_object_kind kind, uint32_t pid,
 			       uint32_t client, uint64_t name)
 {
 	uint32_t at, i;
@@ -103,7 +92,8 @@ static void release_handle(struct gpu_objects *o, uint32_t pid, uint32_t client,
 
 static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
 {
-	struct gpu_object made = {.key = e->key, .kind = OBJECT_HANDLE, .pid = e->key.pid};
+	struct gpu_object made = {
+		.key = e->key, .kind = OBJECT_HANDLE, .pid = e->key.pid, .stack_id = e->stack};
 	struct gpu_fields f;
 
 	gpu_fields_read(&e->key, e->head, e->n_head, &f);
@@ -128,7 +118,8 @@ static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
 
 static int uvm_event(struct gpu_objects *o, const struct gpu_event *e)
 {
-	struct gpu_object made = {.key = e->key, .kind = OBJECT_RANGE, .pid = e->key.pid};
+	struct gpu_object made = {
+		.key = e->key, .kind = OBJECT_RANGE, .pid = e->key.pid, .stack_id = e->stack};
 	struct gpu_object *freed;
 	uint64_t base;
 
@@ -155,6 +146,7 @@ static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)
 	struct gpu_object made = {.key = e->key,
 				  .kind = OBJECT_MAPPING,
 				  .pid = e->key.pid,
+				  .stack_id = e->stack,
 				  .name = e->arg,
 				  .length_bytes = e->length_bytes,
 				  .has_length = true,
@@ -171,7 +163,7 @@ static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)
 
 int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e)
 {
-	if (gpu_key_failed(&e->key))
+	if (gpu_call_failed(&e->key))
 		return 0;
 	if (e->key.kind == GPU_MMAP || e->key.kind == GPU_MUNMAP)
 		return mapping_event(o, e);
@@ -192,82 +184,22 @@ bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t clien
 	return true;
 }
 
-/* --- --leaks ---------------------------------------------------------------------------------- */
-
-struct leak {
-	const char *what, *who;
-	uint64_t count, bytes;
-	bool has_bytes;
-};
-typedef ARRAY(struct leak) leak_list;
-
-static int more_first(const void *a, const void *b)
+uint64_t gpu_objects_made(const struct gpu_objects *o)
 {
-	const struct leak *x = a, *y = b;
-
-	if (x->bytes != y->bytes)
-		return (x->bytes < y->bytes) - (x->bytes > y->bytes);
-	return (x->count < y->count) - (x->count > y->count);
+	return o->all.n + o->dropped;
 }
 
-static int add_leak(const struct gpu_run *run, const struct gpu_object *one, struct result *r,
-		    leak_list *ret)
+uint64_t gpu_objects_dropped(const struct gpu_objects *o)
 {
-	CLEANUP(strbuf_release) struct strbuf what = {0}, who = {0};
-	size_t k = 0;
-
-	gpu_put_call(&run->version, &one->key, &what);
-	strbuf_printf(&who, "%u ", one->pid);
-	strbuf_add(&who, one->key.comm, strnlen(one->key.comm, sizeof(one->key.comm)));
-	while (k < ret->n && (!str_eq(ret->v[k].what, strbuf_str(&what)) ||
-			      !str_eq(ret->v[k].who, strbuf_str(&who))))
-		k++;
-	if (k == ret->n &&
-	    array_push(ret, (struct leak){result_text(r, "%s", strbuf_str(&what)),
-					  result_text(r, "%s", strbuf_str(&who)), 0, 0, false}))
-		return -ENOMEM;
-	ret->v[k].count++;
-	ret->v[k].bytes += one->has_length ? one->length_bytes : 0;
-	ret->v[k].has_bytes |= one->has_length;
-	return 0;
+	return o->dropped;
 }
 
-int gpu_leaks(const struct gpu_run *run, struct result *r)
+int gpu_objects_each(const struct gpu_objects *o, gpu_object_fn *each, void *ctx)
 {
-	static const struct column columns[] = {
-		{"call", "made by", CELL_TEXT, COLUMN_CUT},
-		{"process", "process", CELL_TEXT, 0},
-		{"objects", "not freed", CELL_COUNT, 0},
-		{"bytes", "bytes", CELL_BYTES, 0},
-	};
-	const struct gpu_objects *o = run->objects;
-	size_t section = result_section(r, "leaks", "", columns, ARRAY_SIZE(columns)), n = 0;
-	leak_list leaks = {0};
 	int err = 0;
 
-	for (size_t i = 0; i < o->all.n && !err; i++) {
-		if (!o->all.v[i].live)
-			continue;
-		n++;
-		err = add_leak(run, &o->all.v[i], r, &leaks);
-	}
-	if (leaks.n)
-		qsort(leaks.v, leaks.n, sizeof(*leaks.v), more_first);
-	result_fact(r, "allocated", "allocated", cell_u64(CELL_COUNT, o->all.n));
-	result_fact(r, "not_freed", "not freed", cell_u64(CELL_COUNT, n));
-	if (o->dropped)
-		result_note(r, "%llu more objects found no room here",
-			    (unsigned long long)o->dropped);
-	for (size_t i = 0; i < leaks.n; i++)
-		result_row(r, section,
-			   (const struct cell[]){
-				   cell_text(r, leaks.v[i].what),
-				   cell_text(r, leaks.v[i].who),
-				   cell_u64(CELL_COUNT, leaks.v[i].count),
-				   leaks.v[i].has_bytes
-					   ? cell_u64(CELL_BYTES, leaks.v[i].bytes)
-					   : cell_null(r, "the call does not say how many"),
-			   });
-	array_release(&leaks);
-	return err ? err : r->failed ? -ENOMEM : 0;
+	for (size_t i = 0; i < o->all.n && !err; i++)
+		if (o->all.v[i].live)
+			err = each(ctx, &o->all.v[i]);
+	return err;
 }

@@ -4,8 +4,6 @@
 
 #include <inspect/clock.h>
 #include <inspect/hashmap.h>
-#include <inspect/syscalls.h>
-#include <inspect/term.h>
 
 enum {
 	METRICS = 12,
@@ -13,29 +11,13 @@ enum {
 	ROWS_SHOWN = 25,
 	ERRORS_SHOWN = 10,
 	HISTOGRAMS_SHOWN = 5,
-	BARS_MOST = 24,
-	BAR_COLUMNS = 32,
-	WARNINGS_FROM = 0x10000, /* NV_WARN_…: it was done */
-	WIDTH_OF_ALL_COLUMNS = 120,
 };
-
-bool gpu_key_failed(const struct gpu_key *key)
-{
-	if (key->flags & GPU_FAILED)
-		return true;
-	return key->flags & GPU_HAS_STATUS && key->status && key->status < WARNINGS_FROM;
-}
 
 const char *gpu_error_text(const struct gpu_run *run, const struct gpu_key *key, struct result *r)
 {
 	CLEANUP(strbuf_release) struct strbuf b = {0};
-	const char *name;
 
-	if (key->flags & GPU_FAILED) {
-		name = errno_name((int)key->status);
-		return name ? name : result_text(r, "errno %u", key->status);
-	}
-	gpu_put_status(&run->version, key->status, &b);
+	gpu_put_error(&run->choice.version, key, &b);
 	return result_text(r, "%s", strbuf_str(&b));
 }
 
@@ -46,10 +28,10 @@ static void put_part(const struct gpu_run *run, const struct gpu_key *key, enum 
 {
 	switch (part) {
 	case GPU_PART_CALL:
-		gpu_put_call(&run->version, key, out);
+		gpu_put_call(&run->choice.version, key, out);
 		break;
 	case GPU_PART_GROUP:
-		strbuf_puts(out, gpu_call_group(&run->version, key));
+		strbuf_puts(out, gpu_call_group(&run->choice.version, key));
 		break;
 	case GPU_PART_THREAD:
 		strbuf_printf(out, "%u ", key->tid);
@@ -59,7 +41,7 @@ static void put_part(const struct gpu_run *run, const struct gpu_key *key, enum 
 		strbuf_add(out, key->comm, strnlen(key->comm, sizeof(key->comm)));
 		break;
 	case GPU_PART_DEVICE:
-		gpu_device_put(&run->devices, key, out);
+		gpu_device_put(&run->choice.devices, key, out);
 		break;
 	default:
 		strbuf_printf(out, "0x%x", key->client);
@@ -70,7 +52,7 @@ static void put_part(const struct gpu_run *run, const struct gpu_key *key, enum 
 static void add_count(struct gpu_line *line, const struct gpu_count *from)
 {
 	line->calls += from->calls;
-	line->errors += gpu_key_failed(&from->key) ? from->calls : 0;
+	line->errors += gpu_call_failed(&from->key) ? from->calls : 0;
 	line->bytes += from->bytes;
 	line->crowded_calls += from->crowded_calls;
 	line->crowded_ns += from->crowded_ns;
@@ -271,9 +253,9 @@ static int collect_errors(const struct gpu_run *run, struct result *r, error_row
 		const char *error;
 		size_t k = 0;
 
-		if (!row->calls || !gpu_key_failed(&row->key))
+		if (!row->calls || !gpu_call_failed(&row->key))
 			continue;
-		gpu_put_call(&run->version, &row->key, &call);
+		gpu_put_call(&run->choice.version, &row->key, &call);
 		error = gpu_error_text(run, &row->key, r);
 		while (k < ret->n && (!str_eq(ret->v[k].call, strbuf_str(&call)) ||
 				      !str_eq(ret->v[k].error, error)))
@@ -345,47 +327,12 @@ int gpu_summary(const struct gpu_run *run, struct result *r)
 
 static void add_histogram(const struct gpu_line *line, struct result *r)
 {
-	static const struct column columns[] = {
-		{"name", "", CELL_TEXT, COLUMN_DATA_ONLY}, {"from_ns", "from", CELL_NS, 0},
-		{"below_ns", "below", CELL_NS, 0},         {"count", "count", CELL_COUNT, 0},
-		{"percent", "share", CELL_PERCENT, 0},     {"", "", CELL_TEXT, COLUMN_TABLE_ONLY},
-	};
 	CLEANUP(strbuf_release) struct strbuf name = {0};
-	struct histogram_bar bars[BARS_MOST];
-	size_t n = histogram_bars(&line->h, bars, BARS_MOST), section;
-	bool ascii = !term_is_utf8();
-	char p50[32], p99[32], max[32];
-	uint64_t most = 0;
 
 	for (unsigned p = 0; p < GPU_PARTS; p++)
 		if (line->part[p])
 			strbuf_printf(&name, "%s%s", name.n ? " · " : "", line->part[p]);
-	section = result_section(
-		r, "histograms",
-		result_text(r, "%s: %llu calls · p50 %s · p99 %s · max %s", strbuf_str(&name),
-			    (unsigned long long)line->h.n,
-			    duration_format(histogram_percentile(&line->h, 50), p50, sizeof(p50)),
-			    duration_format(histogram_percentile(&line->h, 99), p99, sizeof(p99)),
-			    duration_format(line->h.max, max, sizeof(max))),
-		columns, ARRAY_SIZE(columns));
-	for (size_t i = 0; i < n; i++)
-		most = MAX(most, bars[i].count);
-	for (size_t i = 0; i < n; i++) {
-		CLEANUP(strbuf_release) struct strbuf bar = {0};
-
-		histogram_put_bar(&bar, bars[i].count, most, BAR_COLUMNS, ascii);
-		result_row(r, section,
-			   (const struct cell[]){
-				   cell_text(r, strbuf_str(&name)),
-				   cell_u64(CELL_NS, bars[i].low),
-				   bars[i].high == UINT64_MAX ? cell_null(r, "no upper end")
-							      : cell_u64(CELL_NS, bars[i].high),
-				   cell_u64(CELL_COUNT, bars[i].count),
-				   cell_double(CELL_PERCENT,
-					       100.0 * (double)bars[i].count / (double)line->h.n),
-				   cell_text(r, strbuf_str(&bar)),
-			   });
-	}
+	trace_put_latencies(r, result_text(r, "%s", strbuf_str(&name)), &line->h);
 }
 
 int gpu_hist(const struct gpu_run *run, struct result *r)

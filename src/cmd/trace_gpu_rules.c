@@ -5,6 +5,11 @@
 #include <inspect/command.h>
 #include <math.h>
 
+enum {
+	ENOUGH = 100,    /* calls, to speak of their tail */
+	TAIL_RATIO = 10, /* to the median */
+};
+
 static const struct finding_rule gpu_rules[] = {
 	{
 		.name = "gpu-driver-lock",
@@ -42,18 +47,18 @@ static const struct finding_rule gpu_rules[] = {
 	},
 	{
 		.name = "gpu-slow-tail",
-		.tests = {{"tail-ratio", ABOVE, 10, "its p99 is %.0f times its median"},
+		.tests = {{"tail-ratio", ABOVE, TAIL_RATIO, "its p99 is %.0f times its median"},
 			  {"tail-p99-ms", ABOVE, 5, "%.1f ms"}},
 		.means = "a few calls take far longer than most",
-		.next = "inspect trace --gpu --min-latency 5ms {target}",
+		.next = "inspect trace --gpu -c --by stack --sort max {target}",
 		.source = "calls of the same kind do the same work",
 	},
 	{
 		.name = "gpu-pollers",
 		.tests = {{"queries-per-second", ABOVE, 20, "%.0f queries a second"},
 			  {"queries-wall-percent", ABOVE, 1, "%.1f %% of one thread's time"}},
-		.means = "something asks the driver for its state all the time (NVML), and each "
-			 "query may hold up the others",
+		.means = "it asks the driver for its state all the time (NVML), and each "
+			 "query may hold up the calls of others",
 		.next = "inspect trace --gpu -c --by group,comm -a -d 10",
 		.source = "a monitor asks some 10 values a second",
 	},
@@ -111,7 +116,6 @@ static void add_groups(const gpu_lines *groups, double seconds, struct gpu_numbe
 		const char *group, *calls, *rate, *percent;
 	} wanted[] = {
 		{"memory", "memory-calls", "memory-per-second", "memory-wall-percent"},
-		{"queries", "queries", "queries-per-second", "queries-wall-percent"},
 		{"sync", "syncs", "syncs-per-second", "sync-wall-percent"},
 	};
 
@@ -129,10 +133,30 @@ static void add_groups(const gpu_lines *groups, double seconds, struct gpu_numbe
 	}
 }
 
+/* Of the process name that asks most. */
+static void add_pollers(const gpu_lines *lines, double seconds, struct gpu_numbers *numbers)
+{
+	const struct gpu_line *most = NULL;
+
+	for (size_t i = 0; i < lines->n; i++) {
+		const struct gpu_line *l = &lines->v[i];
+
+		if (str_eq(l->part[GPU_PART_GROUP], "queries") &&
+		    (!most || l->h.sum + l->open_ns > most->h.sum + most->open_ns))
+			most = l;
+	}
+	if (!most)
+		return;
+	put(numbers, "queries-per-second", (double)most->calls / seconds,
+	    most->part[GPU_PART_COMM]);
+	put(numbers, "queries-wall-percent", (double)(most->h.sum + most->open_ns) / 1e7 / seconds,
+	    NULL);
+}
+
 /* The call that a test speaks of is the one with the greatest value. */
 static void add_calls(const gpu_lines *calls, struct gpu_numbers *numbers)
 {
-	enum { ENOUGH = 100, FEW = 20 };
+	enum { FEW = 20 };
 	const struct gpu_line *tail = NULL, *crowded = NULL;
 	double tail_ratio = 0, crowded_ratio = 0;
 
@@ -178,13 +202,13 @@ static void add_failures(const struct gpu_run *run, double seconds, struct resul
 	CLEANUP(strbuf_release) struct strbuf call = {0};
 
 	for (size_t i = 0; i < t->rows.n; i++)
-		if (gpu_key_failed(&t->rows.v[i].key) &&
+		if (gpu_call_failed(&t->rows.v[i].key) &&
 		    (!most || t->rows.v[i].calls > most->calls))
 			most = &t->rows.v[i];
 	if (!most)
 		return;
 	put(numbers, "failing-calls", (double)most->calls, NULL);
-	gpu_put_call(&run->version, &most->key, &call);
+	gpu_put_call(&run->choice.version, &most->key, &call);
 	put(numbers, "failing-per-second", (double)most->calls / seconds,
 	    result_text(r, "%s = %s", strbuf_str(&call), gpu_error_text(run, &most->key, r)));
 }
@@ -192,7 +216,7 @@ static void add_failures(const struct gpu_run *run, double seconds, struct resul
 static int fill(const struct gpu_run *run, struct result *r, struct gpu_numbers *numbers)
 {
 	double seconds = (double)run->tracing.table.elapsed_ns / NSEC_PER_SEC;
-	gpu_lines groups = {0}, calls = {0};
+	gpu_lines groups = {0}, calls = {0}, by_comm = {0};
 	int err;
 
 	if (seconds <= 0)
@@ -200,33 +224,144 @@ static int fill(const struct gpu_run *run, struct result *r, struct gpu_numbers 
 	err = gpu_lines_of(run, 1u << GPU_PART_GROUP, r, &groups);
 	if (!err)
 		err = gpu_lines_of(run, 1u << GPU_PART_CALL, r, &calls);
+	if (!err)
+		err = gpu_lines_of(run, 1u << GPU_PART_GROUP | 1u << GPU_PART_COMM, r, &by_comm);
 	if (!err) {
 		add_groups(&groups, seconds, numbers);
+		add_pollers(&by_comm, seconds, numbers);
 		add_calls(&calls, numbers);
 		add_failures(run, seconds, r, numbers);
 	}
 	array_release(&groups);
 	array_release(&calls);
+	array_release(&by_comm);
+	return err;
+}
+
+/* What the numbers mean, into the result's head. */
+static int judge(struct gpu_numbers *numbers, const char *target, struct result *r)
+{
+	findings f = {0};
+	int err = findings_evaluate(gpu_rules, ARRAY_SIZE(gpu_rules), number, numbers, target,
+				    has_command, r, &f);
+
+	for (size_t i = 0; i < f.n && !err; i++)
+		for (size_t k = 0; k < numbers->n; k++)
+			if (numbers->v[k].subject &&
+			    str_eq(numbers->v[k].name, f.v[i].rule->tests[0].value))
+				f.v[i].evidence = result_text(r, "%s: %s", numbers->v[k].subject,
+							      f.v[i].evidence);
+	if (!err)
+		findings_head(r, &f);
+	array_release(&f);
 	return err;
 }
 
 int gpu_findings(const struct gpu_run *run, struct result *r)
 {
 	struct gpu_numbers numbers = {0};
-	findings f = {0};
 	int err = fill(run, r, &numbers);
 
-	if (!err)
-		err = findings_evaluate(gpu_rules, ARRAY_SIZE(gpu_rules), number, &numbers,
-					strbuf_str(&run->target_text), has_command, r, &f);
-	for (size_t i = 0; i < f.n && !err; i++)
-		for (size_t k = 0; k < numbers.n; k++)
-			if (numbers.v[k].subject &&
-			    str_eq(numbers.v[k].name, f.v[i].rule->tests[0].value))
-				f.v[i].evidence = result_text(r, "%s: %s", numbers.v[k].subject,
-							      f.v[i].evidence);
-	if (!err)
-		findings_head(r, &f);
-	array_release(&f);
-	return err;
+	return err ? err : judge(&numbers, strbuf_str(&run->target_text), r);
+}
+
+/* --- by stack --------------------------------------------------------------------------------- */
+
+/* All sites of a label together, and the one that most of its slow calls come from. */
+struct label_tail {
+	struct wait_site all;
+	const struct wait_site *worst;
+	uint64_t most_slow;
+};
+
+static uint64_t calls_above(const struct wait_site *s, uint64_t ns)
+{
+	uint64_t n = 0;
+
+	for (unsigned i = 0; i < OFFCPU_BUCKETS; i++)
+		n += offcpu_bucket_low_ns(i) >= ns ? s->buckets[i] : 0;
+	return n;
+}
+
+static void merge_sites(const struct waits *w, uint32_t label, struct label_tail *ret)
+{
+	uint64_t slow_ns;
+
+	*ret = (struct label_tail){0};
+	for (size_t i = 0; i < w->sites.n; i++) {
+		const struct wait_site *s = &w->sites.v[i];
+
+		if (s->label != label)
+			continue;
+		ret->all.count += s->count;
+		ret->all.max_ns = MAX(ret->all.max_ns, s->max_ns);
+		for (size_t k = 0; k < OFFCPU_BUCKETS; k++)
+			ret->all.buckets[k] += s->buckets[k];
+	}
+	slow_ns = TAIL_RATIO * wait_site_percentile(&ret->all, 50);
+	for (size_t i = 0; i < w->sites.n; i++) {
+		const struct wait_site *s = &w->sites.v[i];
+		uint64_t n = s->label == label ? calls_above(s, slow_ns) : 0;
+
+		if (n > ret->most_slow) {
+			ret->most_slow = n;
+			ret->worst = s;
+		}
+	}
+}
+
+/* "RM_FREE from refill < serve < main", the functions of its stack from the innermost outward. */
+static const char *name_tail(const struct waits *w, const struct profile *p,
+			     const struct wait_site *s, struct result *r)
+{
+	enum { CALLERS = 4 };
+	const struct profile_row row = {.stack = s->stack};
+	CLEANUP(strbuf_release) struct strbuf b = {0};
+	struct symbol_path path = {0};
+	unsigned shown = 0;
+
+	strbuf_puts(&b, w->labels.v[s->label].text);
+	if (s->stack != UINT32_MAX && !profile_row_path(p, &row, &path))
+		for (size_t i = path.at.n; i > 0 && shown < CALLERS; i--) {
+			const struct symbol *symbol = &p->symbols.v[path.at.v[i - 1].symbol];
+
+			const char *module = intern_str(&p->strings, symbol->module);
+
+			if (symbol->kind != FRAME_KERNEL && !trace_module_passes_on(module))
+				strbuf_printf(&b, "%s%s", shown++ ? " < " : " from ",
+					      intern_str(&p->strings, symbol->name));
+		}
+	array_release(&path.at);
+	return result_text(r, "%s", strbuf_str(&b));
+}
+
+int gpu_stack_findings(const struct trace_values *v UNUSED, const struct recording *rec,
+		       const char *target, struct result *r)
+{
+	const struct waits *w = rec->waits;
+	struct gpu_numbers numbers = {0};
+	struct label_tail most = {0};
+	double ratio = 0;
+
+	for (uint32_t label = 0; label < w->labels.n; label++) {
+		struct label_tail tail;
+		double median, p99;
+
+		if (str_starts(w->labels.v[label].text, "poll") ||
+		    str_starts(w->labels.v[label].text, "epoll"))
+			continue;
+		merge_sites(w, label, &tail);
+		median = (double)wait_site_percentile(&tail.all, 50);
+		p99 = (double)wait_site_percentile(&tail.all, 99);
+		if (tail.all.count < ENOUGH || !tail.worst || median <= 0 || p99 / median <= ratio)
+			continue;
+		ratio = p99 / median;
+		most = tail;
+	}
+	if (most.worst) {
+		put(&numbers, "tail-ratio", ratio, name_tail(w, rec->profile, most.worst, r));
+		put(&numbers, "tail-p99-ms",
+		    (double)wait_site_percentile(&most.all, 99) / NSEC_PER_MSEC, NULL);
+	}
+	return judge(&numbers, target, r);
 }

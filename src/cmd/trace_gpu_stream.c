@@ -4,7 +4,6 @@
 
 #include <inspect/clock.h>
 #include <inspect/json_out.h>
-#include <inspect/syscalls.h>
 #include <inspect/term.h>
 
 /* What the line says between the call's name and its result. */
@@ -18,7 +17,7 @@ static void put_fields(const struct gpu_run *run, const struct gpu_event *e, str
 	    e->key.number == GPU_RM_FREE && f.have & GPU_OBJECT &&
 	    gpu_objects_class(run->objects, e->key.pid, f.client, f.object, &class)) {
 		strbuf_putc(out, ' ');
-		if (!gpu_put_class(&run->version, class, out))
+		if (!gpu_put_class(&run->choice.version, class, out))
 			strbuf_printf(out, "0x%x unknown", class);
 	}
 	if (f.have & GPU_CLIENT)
@@ -35,15 +34,11 @@ static void put_fields(const struct gpu_run *run, const struct gpu_event *e, str
 
 static void put_result(const struct gpu_run *run, const struct gpu_event *e, struct strbuf *out)
 {
-	const char *name;
-
 	if (e->key.flags & GPU_FAILED) {
-		name = errno_name((int)e->key.status);
-		strbuf_printf(out, "-1 %s", name ? name : "errno");
-		if (!name)
-			strbuf_printf(out, " %u", e->key.status);
+		strbuf_puts(out, "-1 ");
+		gpu_put_error(&run->choice.version, &e->key, out);
 	} else if (e->key.flags & GPU_HAS_STATUS) {
-		gpu_put_status(&run->version, e->key.status, out);
+		gpu_put_status(&run->choice.version, e->key.status, out);
 	} else if (e->key.kind == GPU_MMAP) {
 		strbuf_printf(out, "0x%llx", (unsigned long long)e->result);
 	} else {
@@ -68,11 +63,11 @@ static int print_line(const struct gpu_run *run, const struct gpu_event *e)
 	{
 		CLEANUP(strbuf_release) struct strbuf device = {0};
 
-		gpu_device_put(&run->devices, &e->key, &device);
+		gpu_device_put(&run->choice.devices, &e->key, &device);
 		term_escape(&line, strbuf_str(&device), device.n);
 	}
 	strbuf_putc(&line, ' ');
-	gpu_put_call(&run->version, &e->key, &line);
+	gpu_put_call(&run->choice.version, &e->key, &line);
 	put_fields(run, e, &line);
 	strbuf_puts(&line, " = ");
 	put_result(run, e, &line);
@@ -102,8 +97,8 @@ static int print_json(const struct gpu_run *run, const struct gpu_event *e)
 	struct strbuf call = {0}, device = {0}, fields = {0}, result = {0};
 	struct json_out j;
 
-	gpu_put_call(&run->version, &e->key, &call);
-	gpu_device_put(&run->devices, &e->key, &device);
+	gpu_put_call(&run->choice.version, &e->key, &call);
+	gpu_device_put(&run->choice.devices, &e->key, &device);
 	put_fields(run, e, &fields);
 	put_result(run, e, &result);
 	json_init(&j, stdout, true);
@@ -118,7 +113,7 @@ static int print_json(const struct gpu_run *run, const struct gpu_event *e)
 	put_text(&j, "fields", &fields);
 	put_text(&j, "result", &result);
 	json_key(&j, "failed");
-	json_bool(&j, gpu_key_failed(&e->key));
+	json_bool(&j, gpu_call_failed(&e->key));
 	put_number(&j, "bytes", e->length_bytes);
 	put_number(&j, "duration_ns", e->duration_ns);
 	put_number(&j, "lost_before", e->lost_before);
@@ -128,7 +123,7 @@ static int print_json(const struct gpu_run *run, const struct gpu_event *e)
 
 static bool is_wanted(const struct trace_values *v, const struct gpu_event *e)
 {
-	return e->duration_ns >= v->min_latency_ns && (!v->failed || gpu_key_failed(&e->key));
+	return e->duration_ns >= v->min_latency_ns && (!v->failed || gpu_call_failed(&e->key));
 }
 
 int gpu_stream_event(void *ctx, const struct gpu_event *e)
@@ -165,7 +160,7 @@ int gpu_stream_end(const struct gpu_run *run)
 		strbuf_printf(&line, "[%u ", row->key.tid);
 		term_escape(&line, row->key.comm, strnlen(row->key.comm, sizeof(row->key.comm)));
 		strbuf_puts(&line, "] ");
-		gpu_put_call(&run->version, &row->key, &line);
+		gpu_put_call(&run->choice.version, &row->key, &line);
 		printf("%s = not ended <%.6f>\n", strbuf_str(&line),
 		       (double)row->open_ns / NSEC_PER_SEC);
 	}

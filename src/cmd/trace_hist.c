@@ -13,16 +13,11 @@ enum {
 	SUMMARY_COLUMNS = 7,
 };
 
-static enum cell_type value_type(const struct trace_view *view)
-{
-	static const enum cell_type types[] = {
-		[TRACE_OF_LATENCY] = CELL_NS,
-		[TRACE_OF_BYTES] = CELL_BYTES,
-		[TRACE_OF_VALUE] = CELL_COUNT,
-	};
-
-	return types[view->of];
-}
+static const enum cell_type value_types[] = {
+	[TRACE_OF_LATENCY] = CELL_NS,
+	[TRACE_OF_BYTES] = CELL_BYTES,
+	[TRACE_OF_VALUE] = CELL_COUNT,
+};
 
 static const char *value_text(const struct trace_view *view, uint64_t value, char *buf, size_t size)
 {
@@ -86,7 +81,8 @@ static size_t join_empty(struct histogram_bar *bars, size_t n)
 	return kept;
 }
 
-static void add_bars(const struct trace_view *view, const struct syscall_row *row, struct result *r)
+void trace_put_bars(struct result *r, const char *name, const char *heading,
+		    const struct histogram *h, enum trace_of of)
 {
 #define BAR_COLUMNS_OF(from, below, type)                                                          \
 	{                                                                                          \
@@ -101,14 +97,13 @@ static void add_bars(const struct trace_view *view, const struct syscall_row *ro
 		[TRACE_OF_VALUE] = BAR_COLUMNS_OF("from", "below", CELL_COUNT),
 	};
 #undef BAR_COLUMNS_OF
+	enum cell_type type = value_types[of];
 	bool ascii = !term_is_utf8();
 	struct histogram_bar bars[BARS_MOST];
-	size_t n = join_empty(bars, histogram_bars(&row->h, bars, BARS_MOST)), section;
-	const char *title = title_of(view, row, r);
+	size_t n = join_empty(bars, histogram_bars(h, bars, BARS_MOST)), section;
 	uint64_t most = 0;
 
-	section = result_section(r, "histograms", heading_of(view, row, r), columns[view->of],
-				 ARRAY_SIZE(columns[0]));
+	section = result_section(r, "histograms", heading, columns[of], ARRAY_SIZE(columns[0]));
 	for (size_t i = 0; i < n; i++)
 		most = MAX(most, bars[i].count);
 	for (size_t i = 0; i < n; i++) {
@@ -117,17 +112,29 @@ static void add_bars(const struct trace_view *view, const struct syscall_row *ro
 		histogram_put_bar(&bar, bars[i].count, most, BAR_COLUMNS, ascii);
 		result_row(r, section,
 			   (const struct cell[]){
-				   cell_text(r, title),
-				   cell_u64(value_type(view), bars[i].low),
-				   bars[i].high == UINT64_MAX
-					   ? cell_null(r, "no upper end")
-					   : cell_u64(value_type(view), bars[i].high),
+				   cell_text(r, name),
+				   cell_u64(type, bars[i].low),
+				   bars[i].high == UINT64_MAX ? cell_null(r, "no upper end")
+							      : cell_u64(type, bars[i].high),
 				   cell_u64(CELL_COUNT, bars[i].count),
 				   cell_double(CELL_PERCENT,
-					       100.0 * (double)bars[i].count / (double)row->h.n),
+					       100.0 * (double)bars[i].count / (double)h->n),
 				   cell_text(r, strbuf_str(&bar)),
 			   });
 	}
+}
+
+void trace_put_latencies(struct result *r, const char *name, const struct histogram *h)
+{
+	char p50[32], p99[32], max[32];
+
+	trace_put_bars(r, name,
+		       result_text(r, "%s: %llu calls · p50 %s · p99 %s · max %s", name,
+				   (unsigned long long)h->n,
+				   duration_format(histogram_percentile(h, 50), p50, sizeof(p50)),
+				   duration_format(histogram_percentile(h, 99), p99, sizeof(p99)),
+				   duration_format(h->max, max, sizeof(max))),
+		       h, TRACE_OF_LATENCY);
 }
 
 /* --- all keys --------------------------------------------------------------------------------- */
@@ -163,7 +170,7 @@ static void add_summary_row(const struct trace_view *view, const struct syscall_
 {
 	struct cell cells[COLUMNS_MAX];
 	size_t n = trace_key_cells(view, row, r, cells);
-	enum cell_type type = value_type(view);
+	enum cell_type type = value_types[view->of];
 
 #define VALUE(v) (row->h.n ? cell_u64(type, (v)) : cell_null(r, "no call has ended"))
 	cells[n++] = cell_u64(CELL_COUNT, row->h.n);
@@ -198,7 +205,8 @@ int trace_distributions(const struct trace_view *view, struct result *r)
 
 		if (!row->h.n)
 			continue;
-		add_bars(view, row, r);
+		trace_put_bars(r, title_of(view, row, r), heading_of(view, row, r), &row->h,
+			       view->of);
 		shown -= shown != 0;
 	}
 	return r->failed ? -ENOMEM : 0;

@@ -128,19 +128,12 @@ static int parse_string_bytes(void *value, const char *arg, struct diag *d)
 	return 0;
 }
 
-static int parse_device(void *value, const char *arg, struct diag *d)
-{
-	struct trace_values *v = (void *)((char *)value - offsetof(struct trace_values, devices));
-
-	return diag_errno(d, array_push(&v->devices, arg), "--device");
-}
-
 void trace_values_release(struct trace_values *v)
 {
 	for (size_t i = 0; i < v->limits.n; i++)
 		free((char *)v->limits.v[i].rule);
 	array_release(&v->limits);
-	array_release(&v->devices);
+	array_release(&v->gpu_choice.devices);
 }
 
 #define OWN(field) offsetof(struct trace_values, field)
@@ -220,17 +213,6 @@ static const struct option gpu_options[] = {
 	 .type = OPTION_FLAG,
 	 .offset = OWN(leaks),
 	 .help = "with --gpu: what was allocated and not freed"},
-	{.name = "device",
-	 .arg = "PATH",
-	 .type = OPTION_CUSTOM,
-	 .offset = OWN(devices),
-	 .parse = parse_device,
-	 .help = "with --gpu: this device instead, or all in a folder; other drivers' too"},
-	{.name = "nvidia-version",
-	 .arg = "VERSION",
-	 .type = OPTION_STRING,
-	 .offset = OWN(nvidia_version),
-	 .help = "with --gpu: the driver's, where it cannot be read: 550.54.14"},
 	{.name = "cuda",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(cuda),
@@ -349,6 +331,7 @@ size_t trace_bind(struct trace_values *v, struct option_binding *bindings)
 	const struct option_binding all[] = {
 		{&what_group, v},
 		{&gpu_group, v},
+		{&gpu_choice_group, &v->gpu_choice},
 		{&stream_group, v},
 		{&table_group, v},
 		{&target_option_group, &v->target},
@@ -428,7 +411,6 @@ int trace_check_options(struct trace_values *v, const struct operands *operands 
 		{"--gpu", "--cuda", v->gpu, v->cuda},
 		{"--cuda", "--probe", v->cuda, v->probe != NULL},
 		{"--cuda", "--locks", v->cuda, v->locks},
-		{"--cuda", "--hist", v->cuda, v->hist},
 		{"--cuda", "--opens", v->cuda, v->opens},
 		{"--cuda", "--hot-files", v->cuda, v->hot_files},
 		{"--cuda", "-e", v->cuda, v->filter != NULL},
@@ -448,11 +430,9 @@ int trace_check_options(struct trace_values *v, const struct operands *operands 
 	for (size_t i = 0; i < ARRAY_SIZE(pairs) && !err; i++)
 		err = options_conflict(pairs[i].a, pairs[i].a_given, pairs[i].b, pairs[i].b_given,
 				       d);
-	if (!err && !v->gpu && (v->leaks || v->devices.n || v->nvidia_version))
+	if (!err && !v->gpu && (v->leaks || gpu_choice_given(&v->gpu_choice)))
 		err = diag_set(d, -EINVAL, "%s needs --gpu",
-			       v->leaks       ? "--leaks"
-			       : v->devices.n ? "--device"
-					      : "--nvidia-version");
+			       v->leaks ? "--leaks" : gpu_choice_given(&v->gpu_choice));
 	if (!err && v->cuda_launch && !v->cuda)
 		err = diag_set(d, -EINVAL, "--cuda-launch needs --cuda");
 	if (!err && (v->output || v->flame) && !trace_is_by_stack(v)) {
@@ -465,8 +445,9 @@ int trace_check_options(struct trace_values *v, const struct operands *operands 
 		err = diag_set(d, -EINVAL, "-n needs -I TIME");
 	if (!err && v->of && !v->hist && !v->probe)
 		err = diag_set(d, -EINVAL, "--of needs --hist or --probe");
-	if (!err && v->gpu && v->of && !str_eq(v->of, "latency"))
-		err = diag_set(d, -EINVAL, "--gpu: a distribution is of latencies");
+	if (!err && (v->gpu || v->cuda) && v->of && !str_eq(v->of, "latency"))
+		err = diag_set(d, -EINVAL, "%s: a distribution is of latencies",
+			       v->gpu ? "--gpu" : "--cuda");
 	if (!err && v->hist && !v->probe && v->of && !str_eq(v->of, "latency") &&
 	    !str_eq(v->of, "bytes"))
 		err = diag_set(d, -EINVAL, "--of %s: not one of latency, bytes", v->of);

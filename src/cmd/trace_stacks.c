@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* --by stack: a row for each call, or hit of a probe, from each stack: a recording whose weight is
- * the time in them. */
+/* --by stack: a row for each call (of the kernel, or of a GPU's driver), or hit of a probe, from
+ * each stack: a recording whose weight is the time in them. */
 #include "trace.h"
 
 #include "measure.h"
@@ -15,8 +15,8 @@
 enum {
 	ROWS_SHOWN = 25,
 	STACKS_SHOWN = 3,
-	SORTS = 1 | 1 << TRACE_SORT_CALLS | 1 << TRACE_SORT_ERRORS | 1 << TRACE_SORT_MAX |
-		1 << TRACE_SORT_BYTES,
+	SORTS = 1 | 1 << TRACE_SORT_CALLS | 1 << TRACE_SORT_ERRORS | 1 << TRACE_SORT_P99 |
+		1 << TRACE_SORT_MAX | 1 << TRACE_SORT_BYTES,
 };
 
 bool trace_is_by_stack(const struct trace_values *v)
@@ -24,18 +24,17 @@ bool trace_is_by_stack(const struct trace_values *v)
 	if (!v->by || v->probe)
 		return v->by && str_eq(v->by, "stack");
 	return str_eq(v->by, "stack") || str_eq(v->by, "syscall,stack") ||
-	       str_eq(v->by, "stack,syscall");
+	       str_eq(v->by, "stack,syscall") || str_eq(v->by, "call,stack") ||
+	       str_eq(v->by, "stack,call");
 }
 
 /* --- the table -------------------------------------------------------------------------------- */
 
-/* What is counted. */
 enum {
-	OF_CALLS = 1,
-	OF_PROBE = 2, /* with an end */
-	OF_HITS = 4,  /* … or none: no times */
-	OF_TIMES = OF_CALLS | OF_PROBE,
-	OF_ALL = OF_CALLS | OF_PROBE | OF_HITS,
+	OF_CALLS = TRACE_STACKS_CALLS,
+	OF_TIMES = TRACE_STACKS_CALLS | TRACE_STACKS_GPU | TRACE_STACKS_PROBE,
+	OF_OPEN = TRACE_STACKS_CALLS | TRACE_STACKS_GPU,
+	OF_ALL = OF_TIMES | TRACE_STACKS_HITS,
 };
 
 static const struct {
@@ -44,6 +43,7 @@ static const struct {
 } row_columns[] = {
 	{{"row", "#", CELL_COUNT, 0}, OF_ALL},
 	{{"syscall", "syscall", CELL_TEXT, 0}, OF_CALLS},
+	{{"call", "call", CELL_TEXT, COLUMN_CUT}, TRACE_STACKS_GPU},
 	{{"calls", "calls", CELL_COUNT, 0}, OF_ALL},
 	{{"errors", "errors", CELL_COUNT, COLUMN_SPARE}, OF_CALLS},
 	{{"total_ns", "total", CELL_NS, 0}, OF_TIMES},
@@ -52,12 +52,12 @@ static const struct {
 	{{"p99_ns", "p99", CELL_NS, 0}, OF_TIMES},
 	{{"max_ns", "max", CELL_NS, 0}, OF_TIMES},
 	{{"wall_percent", "wall", CELL_PERCENT, 0}, OF_TIMES},
-	{{"bytes", "bytes", CELL_BYTES, COLUMN_SPARE}, OF_CALLS},
-	{{"in_flight", "now", CELL_COUNT, 0}, OF_CALLS},
-	{{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY}, OF_CALLS},
+	{{"bytes", "bytes", CELL_BYTES, COLUMN_SPARE}, OF_OPEN},
+	{{"in_flight", "now", CELL_COUNT, 0}, OF_OPEN},
+	{{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY}, OF_OPEN},
 	{{"threads", "", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
 	{{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
-	{{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY}, OF_CALLS},
+	{{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY}, OF_OPEN},
 	{{"caller", "called by", CELL_TEXT, COLUMN_CUT}, OF_ALL},
 };
 
@@ -97,6 +97,8 @@ static uint64_t sort_value(const struct wait_site *s, unsigned sort)
 		return calls_of(s);
 	case TRACE_SORT_ERRORS:
 		return s->errors;
+	case TRACE_SORT_P99:
+		return wait_site_percentile(s, 99);
 	case TRACE_SORT_MAX:
 		return s->max_ns;
 	case TRACE_SORT_BYTES:
@@ -123,15 +125,23 @@ static int by_rank(const void *a, const void *b)
 	return (x->site > y->site) - (x->site < y->site);
 }
 
-/* The innermost function outside of libc and the kernel; otherwise the innermost one. Where it is a
- * function that is probed, one that called it. */
-static const char *caller_of(const struct stacks_view *view, const struct wait_site *s,
-			     struct symbol_path *path)
+bool trace_module_passes_on(const char *module)
 {
-	const struct profile *p = view->offcpu.recording->profile;
+	static const char *const prefixes[] = {"libc.", "libc-", "libcuda.so", "libcudart",
+					       "libnvidia-"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+		if (str_starts(module, prefixes[i]))
+			return true;
+	return false;
+}
+
+const char *trace_caller_of(const struct profile *p, const struct wait_site *s,
+			    const struct probe_counts_config *probe, struct symbol_path *path)
+{
 	const struct profile_row row = {.stack = s->stack};
 	const char *innermost = "[unknown]";
-	bool found = false, own = view->probe && view->probe->begin->kind == PROBE_FUNCTION;
+	bool found = false, own = probe && probe->begin->kind == PROBE_FUNCTION;
 
 	if (s->stack == UINT32_MAX || profile_row_path(p, &row, path))
 		return innermost;
@@ -147,8 +157,7 @@ static const char *caller_of(const struct stacks_view *view, const struct wait_s
 		if (!found)
 			innermost = intern_str(&p->strings, symbol->name);
 		found = true;
-		if (!str_starts(intern_str(&p->strings, symbol->module), "libc.") &&
-		    !str_starts(intern_str(&p->strings, symbol->module), "libc-"))
+		if (!trace_module_passes_on(intern_str(&p->strings, symbol->module)))
 			return intern_str(&p->strings, symbol->name);
 	}
 	return innermost;
@@ -163,6 +172,7 @@ static void put_row(struct result *r, size_t section, const struct stacks_view *
 	uint64_t calls = calls_of(s), ended_ns = s->wait_ns - s->open_ns;
 	const struct cell cells[] = {
 		cell_u64(CELL_COUNT, number),
+		cell_text(r, w->labels.v[s->label].text),
 		cell_text(r, w->labels.v[s->label].text),
 		cell_u64(CELL_COUNT, calls),
 		cell_u64(CELL_COUNT, s->errors),
@@ -179,7 +189,8 @@ static void put_row(struct result *r, size_t section, const struct stacks_view *
 		cell_u64(CELL_COUNT, s->n_threads),
 		cell_u64(CELL_COUNT, s->pid),
 		cell_bool(waits_by_design(w, s)),
-		cell_text(r, caller_of(view, s, path)),
+		cell_text(r,
+			  trace_caller_of(view->offcpu.recording->profile, s, view->probe, path)),
 	};
 	struct cell shown[ARRAY_SIZE(cells)];
 	size_t n = 0;
@@ -236,12 +247,32 @@ static int add_rows(struct result *r, const struct trace_values *v, const struct
 	return r->failed ? -ENOMEM : err;
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
-
 static bool wants_data(const struct trace_values *v)
 {
 	return v->common.json || v->common.csv || v->common.markdown;
 }
+
+struct offcpu_view trace_stacks_view(const struct trace_values *v, const struct recording *rec)
+{
+	bool all = wants_data(v) || v->all_rows;
+
+	return (struct offcpu_view){.recording = rec,
+				    .waits = rec->waits,
+				    .stacks = all ? UINT64_MAX : STACKS_SHOWN,
+				    .all = all};
+}
+
+int trace_stacks_table(const struct trace_values *v, const struct recording *rec,
+		       enum trace_stacks_of of, const struct probe_counts_config *probe,
+		       struct result *r)
+{
+	const struct stacks_view view = {
+		.offcpu = trace_stacks_view(v, rec), .probe = probe, .of = of};
+
+	return add_rows(r, v, &view);
+}
+
+/* --- the whole -------------------------------------------------------------------------------- */
 
 static void put_facts(struct result *r, const struct recording *rec, const char *target)
 {
@@ -260,38 +291,28 @@ static void put_facts(struct result *r, const struct recording *rec, const char 
 		result_note(r, "%s", rec->profile->notes.v[i]);
 }
 
-static int print(const struct trace_values *v, const struct probe_counts_config *probe,
-		 const struct recording *rec, const char *target, struct diag *d)
+static int print(const struct trace_stacks_run *run, const struct recording *rec,
+		 const char *target, struct diag *d)
 {
+	const struct trace_values *v = run->v;
 	CLEANUP(result_release) struct result r;
-	const struct stacks_view view = {
-		.offcpu = {.recording = rec,
-			   .waits = rec->waits,
-			   .stacks = wants_data(v) || v->all_rows ? UINT64_MAX : STACKS_SHOWN,
-			   .all = v->all_rows || wants_data(v)},
-		.probe = probe,
-		.of = !probe                 ? OF_CALLS
-		      : probe_has_end(probe) ? OF_PROBE
-					     : OF_HITS,
-	};
 	int err;
 
-	result_init(&r, probe ? "inspect.trace-probe-stacks/1" : "inspect.trace-stacks/1");
-	if (probe)
+	result_init(&r, run->schema);
+	if (v->probe)
 		result_fact(&r, "probe", "probe", cell_text(&r, v->probe));
 	if (v->until)
 		result_fact(&r, "until", "until", cell_text(&r, v->until));
 	put_facts(&r, rec, target);
-	err = add_rows(&r, v, &view);
+	err = run->fill(run->ctx, rec, target, &r);
 	return err ? diag_errno(d, err, "trace") : print_result(&r, &v->common, v->all_rows, d);
 }
 
-static int draw(const struct trace_values *v, const struct profile *p, struct diag *d)
+static int draw(const struct trace_stacks_run *run, const struct profile *p, struct diag *d)
 {
-	struct flame_options fo = {.title = v->probe ? v->probe : "Time in system calls",
-				   .event = -1};
+	struct flame_options fo = {.title = run->title, .event = -1};
 	struct output_file f;
-	int err = output_file_open(&f, v->flame, d);
+	int err = output_file_open(&f, run->v->flame, d);
 
 	return err ? err : output_file_close(&f, flame_svg(p, &fo, f.out), d);
 }
@@ -305,7 +326,8 @@ static int check(const struct trace_values *v, struct diag *d)
 	if (!err && v->of && !str_eq(v->of, "latency"))
 		err = diag_set(d, -EINVAL, "--by stack: --of latency alone");
 	if (!err && !(1u << v->sort & SORTS))
-		err = diag_set(d, -EINVAL, "--by stack: --sort total, calls, errors, max or bytes");
+		err = diag_set(d, -EINVAL,
+			       "--by stack: --sort total, calls, errors, p99, max or bytes");
 	if (!err && v->output && output_is_stdout(v->output))
 		err = diag_set(d, -EINVAL, "-o writes a file beside the table: stdout is its");
 	if (!err && v->flame && output_is_stdout(v->flame))
@@ -313,7 +335,7 @@ static int check(const struct trace_values *v, struct diag *d)
 	return !err && v->flame ? output_file_check(v->flame, NULL, 0, d) : err;
 }
 
-static int record(const struct trace_values *v, struct measure *m, const char *target,
+static int record(const struct trace_stacks_run *run, struct measure *m, const char *target,
 		  int *exit_code, struct diag *d)
 {
 	CLEANUP(recording_release) struct recording rec = {0};
@@ -324,45 +346,90 @@ static int record(const struct trace_values *v, struct measure *m, const char *t
 			*exit_code = child_exit_code(&rec.child);
 		return err;
 	}
-	if (v->flame)
-		err = draw(v, rec.profile, d);
+	if (run->v->flame)
+		err = draw(run, rec.profile, d);
 	if (!err)
-		err = print(v, m->waits.probe, &rec, target, d);
+		err = print(run, &rec, target, d);
 	if (!err && rec.child.pid && !m->target.cmd_times_only && !rec.ended_by_duration)
 		*exit_code = child_exit_code(&rec.child);
 	return err;
 }
 
-int trace_stacks(const struct trace_values *v, const struct operands *operands, int argc,
-		 char **argv, int *exit_code, struct diag *d)
+int trace_stacks_record(const struct trace_stacks_run *run, const struct operands *operands,
+			int argc, char **argv, int *exit_code, struct diag *d)
 {
 	CLEANUP(freep) char *line = command_line_of(argc, argv);
 	CLEANUP(strbuf_release) struct strbuf target = {0};
 	CLEANUP(measure_release) struct measure m = {.target = {.cgroup_fd = -1}};
+	const struct trace_values *v = run->v;
 	const struct measure_options options = {
 		.target = v->target,
 		.duration = v->duration,
 		.sampling = {.events = "cpu-clock", .call_graph = CALL_GRAPH_AUTO},
 	};
-	CLEANUP(trace_points_release) struct trace_points points = {0};
-	struct syscall_set only = {0};
 	int err = check(v, d);
 
-	if (!err && v->filter)
-		err = trace_parse_filter(v->filter, &only, d);
 	if (!err)
 		err = measure_prepare(&m, "trace", &options, operands, d);
-	if (!err && v->probe)
-		err = trace_points_parse(v, &m.target, &m.host, &points, d);
+	if (!err)
+		err = run->prepare(run->ctx, &m, d);
 	if (err)
 		return err;
-	m.waits = (struct waits_config){.calls = !v->probe,
-					.only = v->filter ? &only : NULL,
-					.probe = v->probe ? &points.config : NULL};
 	m.config.waits = &m.waits;
 	m.config.output = v->output;
 	m.config.command_line = line;
 	m.config.stdout_taken = wants_data(v);
 	target_text_put(&v->target, v->duration.duration_ns, operands, &m.target, &target);
-	return record(v, &m, strbuf_str(&target), exit_code, d);
+	return record(run, &m, strbuf_str(&target), exit_code, d);
+}
+
+/* --- calls of the kernel, and probes ---------------------------------------------------------- */
+
+struct stacks {
+	const struct trace_values *v;
+	struct syscall_set only;
+	struct trace_points points;
+};
+
+static void stacks_release(struct stacks *s)
+{
+	trace_points_release(&s->points);
+}
+
+static int prepare(void *ctx, struct measure *m, struct diag *d)
+{
+	struct stacks *s = ctx;
+
+	m->waits = (struct waits_config){.calls = !s->v->probe,
+					 .only = s->v->filter ? &s->only : NULL,
+					 .probe = s->v->probe ? &s->points.config : NULL};
+	return s->v->probe ? trace_points_parse(s->v, &m->target, &m->host, &s->points, d) : 0;
+}
+
+static int fill(void *ctx, const struct recording *rec, const char *target UNUSED, struct result *r)
+{
+	const struct stacks *s = ctx;
+	const struct probe_counts_config *probe = s->v->probe ? &s->points.config : NULL;
+	enum trace_stacks_of of = !probe                 ? TRACE_STACKS_CALLS
+				  : probe_has_end(probe) ? TRACE_STACKS_PROBE
+							 : TRACE_STACKS_HITS;
+
+	return trace_stacks_table(s->v, rec, of, probe, r);
+}
+
+int trace_stacks(const struct trace_values *v, const struct operands *operands, int argc,
+		 char **argv, int *exit_code, struct diag *d)
+{
+	CLEANUP(stacks_release) struct stacks s = {.v = v};
+	const struct trace_stacks_run run = {
+		.v = v,
+		.schema = v->probe ? "inspect.trace-probe-stacks/1" : "inspect.trace-stacks/1",
+		.title = v->probe ? v->probe : "Time in system calls",
+		.prepare = prepare,
+		.fill = fill,
+		.ctx = &s,
+	};
+	int err = v->filter ? trace_parse_filter(v->filter, &s.only, d) : 0;
+
+	return err ? err : trace_stacks_record(&run, operands, argc, argv, exit_code, d);
 }

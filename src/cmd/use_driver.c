@@ -22,30 +22,21 @@ static int find_devices(const char *device, struct gpu_devices *ret, struct diag
 
 static int start(struct use_driver *u, const struct target *t, const struct host *h, struct diag *d)
 {
-	ARRAY(struct gpu_layout_entry) entries = {0};
-	gpu_layouts layouts = {0};
+	CLEANUP(gpu_scope_release) struct gpu_scope scope = {0};
 	struct gpu_version version = {0};
 	struct gpu_counts_config config = {
 		.target = {.pids = t->pids.v,
 			   .n_pids = t->pids.n,
 			   .all = !t->pids.n && !t->cgroup,
 			   .cgroup_fd = t->cgroup_fd},
-		.devices = u->devices.entries.v,
-		.n_devices = u->devices.entries.n,
 	};
 	int err;
 
 	/* Unknown: what all versions have in common is read. */
 	(void)gpu_version_read("", &version);
-	err = gpu_layouts_of(&version, &layouts);
-	for (size_t i = 0; i < layouts.n && !err; i++)
-		err = array_push(&entries,
-				 (struct gpu_layout_entry){layouts.v[i].key, layouts.v[i].layout});
-	config.layouts = entries.v;
-	config.n_layouts = entries.n;
+	err = gpu_scope_find(&u->devices, &version, &config.target, &scope);
+	config.watch = scope.watch;
 	err = err ? diag_errno(d, err, "GPU driver") : gpu_counts_new(&config, h, &u->counts, d);
-	array_release(&entries);
-	array_release(&layouts);
 	return err ? err : gpu_counts_start(u->counts);
 }
 
@@ -96,14 +87,14 @@ static bool allocates(const struct gpu_key *key)
 
 static void add_row(const struct gpu_count *row, struct driver_calls *ret)
 {
-	bool refused = (row->key.flags & GPU_HAS_STATUS) && row->key.status;
+	const struct gpu_key *key = &row->key;
 
 	if (row->key.kind != GPU_IOCTL || !row->calls)
 		return;
 	histogram_merge(&ret->latency, &row->h);
-	if (refused || (row->key.flags & GPU_FAILED))
+	if (gpu_call_failed(key))
 		ret->failed += row->calls;
-	if (refused && row->key.status == STATUS_NO_MEMORY)
+	if (key->flags & GPU_HAS_STATUS && key->status == STATUS_NO_MEMORY)
 		ret->no_memory += row->calls;
 	if (allocates(&row->key))
 		ret->allocs += row->calls;

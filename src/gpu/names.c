@@ -8,7 +8,12 @@
 #include "rm_status.tsv.h"
 #include "uvm_ioctls.tsv.h"
 
-enum { LEGACY_CONTROL = 0x8000 }; /* opaque: what it does is not in its number */
+#include <inspect/syscalls.h>
+
+enum {
+	LEGACY_CONTROL = 0x8000, /* opaque: what it does is not in its number */
+	WARNINGS_FROM = 0x10000, /* NV_WARN_…: it was done */
+};
 
 /* All names of a number, or the first that is no message id where they are aliases. */
 static bool put_names(const struct gpu_version *v, const struct gpu_name *names, size_t n,
@@ -139,6 +144,29 @@ void gpu_put_call(const struct gpu_version *v, const struct gpu_key *key, struct
 	} else if (!gpu_put_uvm(v, key->number, out)) {
 		strbuf_printf(out, "UVM 0x%x unknown", key->number);
 	}
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+bool gpu_call_failed(const struct gpu_key *key)
+{
+	if (key->flags & GPU_FAILED)
+		return true;
+	return key->flags & GPU_HAS_STATUS && key->status && key->status < WARNINGS_FROM;
+}
+
+void gpu_put_error(const struct gpu_version *v, const struct gpu_key *key, struct strbuf *out)
+{
+	const char *name;
+
+	if (!(key->flags & GPU_FAILED)) {
+		gpu_put_status(v, key->status, out);
+		return;
+	}
+	name = errno_name((int)key->status);
+	strbuf_puts(out, name ? name : "errno");
+	if (!name)
+		strbuf_printf(out, " %u", key->status);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */

@@ -196,7 +196,8 @@ const char *event_unit(const struct event_desc *e)
 	if (attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_BPF_OUTPUT &&
 	    (str_eq(e->name, OFFCPU_EVENT) || str_eq(e->name, WALL_EVENT) ||
 	     str_eq(e->name, CALLS_EVENT) || str_eq(e->name, LOOPS_EVENT) ||
-	     str_eq(e->name, PROBE_EVENT) || str_eq(e->name, "offcpu-time")))
+	     str_eq(e->name, PROBE_EVENT) || str_eq(e->name, GPU_EVENT) ||
+	     str_eq(e->name, "offcpu-time")))
 		return "ns";
 	if (attr->type == PERF_TYPE_SOFTWARE &&
 	    (attr->config == PERF_COUNT_SW_DUMMY || attr->config == PERF_COUNT_SW_BPF_OUTPUT))

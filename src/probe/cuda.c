@@ -37,6 +37,10 @@ static int open_counts(struct cuda_counts *c, const struct probe_target *target,
 		return err;
 	c->core.shared = &c->skeleton->bss->target_shared;
 	err = probe_core_follow(&c->core, d);
+	if (!err)
+		err = probe_core_attach(&c->core, "calls_on_exec", d);
+	if (!err)
+		err = probe_core_attach(&c->core, "calls_on_exit", d);
 	return err ? err : probe_core_targets(&c->core, d);
 }
 
@@ -170,16 +174,12 @@ bool cuda_counts_alive(const struct cuda_counts *c)
 	return probe_core_alive(&c->core);
 }
 
-int cuda_counts_read(struct cuda_counts *c, struct cuda_table *ret)
+static int read_rows(struct cuda_counts *c, struct cuda_table *ret)
 {
-	const struct cuda_shared *shared = (const struct cuda_shared *)&c->skeleton->bss->shared;
 	int fd = bpf_map__fd(c->skeleton->maps.rows), err = 0;
 	struct cuda_key key, *before = NULL;
 	struct cuda_row value;
 
-	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
-	ret->lost = shared->rows_full + shared->threads_full + shared->too_deep;
-	ret->ends_without_begin = shared->ends_without_begin;
 	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
 		struct cuda_count row = {0};
 
@@ -192,6 +192,8 @@ int cuda_counts_read(struct cuda_counts *c, struct cuda_table *ret)
 		row.calls = value.calls;
 		row.errors = value.errors;
 		row.bytes = value.bytes;
+		row.unreturned = value.unreturned;
+		row.unreturned_ns = value.unreturned_ns;
 		row.last_error = value.last_error;
 		for (size_t k = 0; k < LOG_LINEAR_SLOTS; k++) {
 			row.h.slots[k] = value.slots[k];
@@ -202,6 +204,72 @@ int cuda_counts_read(struct cuda_counts *c, struct cuda_table *ret)
 		err = array_push(&ret->rows, row);
 	}
 	return err;
+}
+
+/* --- calls that have not returned ------------------------------------------------------------- */
+
+static struct cuda_count *row_of(struct cuda_table *t, const struct cuda_key *key)
+{
+	for (size_t i = 0; i < t->rows.n; i++)
+		if (!memcmp(&t->rows.v[i].key, key, sizeof(*key)))
+			return &t->rows.v[i];
+	return array_push(&t->rows, (struct cuda_count){.key = *key}) ? NULL
+								      : &t->rows.v[t->rows.n - 1];
+}
+
+static int add_open(const struct cuda_counts *c, const struct cuda_thread *t,
+		    const struct cuda_begun *b, uint64_t now_ns, struct cuda_table *ret)
+{
+	uint32_t by = c->skeleton->rodata->setup.by;
+	uint64_t open_ns = now_ns > b->ns ? now_ns - b->ns : 0;
+	struct cuda_key key = {.function = b->cookie & 0xffff};
+	struct cuda_count *row;
+
+	if (by & CUDA_BY_THREAD) {
+		key.pid = t->pid;
+		key.tid = t->tid;
+	}
+	if (by & CUDA_BY_COMM)
+		memcpy(key.comm, t->comm, sizeof(key.comm));
+	if (by & CUDA_BY_STREAM)
+		key.stream = b->stream;
+	row = row_of(ret, &key);
+	if (!row)
+		return -ENOMEM;
+	row->in_flight++;
+	row->open_ns += open_ns;
+	row->oldest_ns = MAX(row->oldest_ns, open_ns);
+	return 0;
+}
+
+static int read_open(const struct cuda_counts *c, struct cuda_table *ret)
+{
+	int fd = bpf_map__fd(c->skeleton->maps.thread_states), err = 0;
+	uint64_t now_ns = c->stopped_ns ? c->stopped_ns : clock_now_ns();
+	uint32_t tid, *before = NULL;
+	struct cuda_thread t;
+
+	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
+		if (bpf_map_get_next_key(fd, before, &tid))
+			return errno == ENOENT ? 0 : -errno;
+		before = &tid;
+		if (bpf_map_lookup_elem(fd, &tid, &t))
+			continue;
+		for (uint32_t k = 0; k < MIN(t.depth, (uint32_t)CUDA_DEPTH) && !err; k++)
+			err = add_open(c, &t, &t.calls[k], now_ns, ret);
+	}
+	return err;
+}
+
+int cuda_counts_read(struct cuda_counts *c, struct cuda_table *ret)
+{
+	const struct cuda_shared *shared = (const struct cuda_shared *)&c->skeleton->bss->shared;
+	int err = read_rows(c, ret);
+
+	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
+	ret->lost = shared->rows_full + shared->threads_full + shared->too_deep;
+	ret->ends_without_begin = shared->ends_without_begin;
+	return err ? err : read_open(c, ret);
 }
 
 int cuda_counts_notes(const struct cuda_counts *c, note_list *notes)

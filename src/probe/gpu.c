@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inspect/gpu_counts.h>
 
-#include "core.h"
+#include "gpu_watch.h"
 #include "iterator.h"
 
 #include "gpu.skel.h"
@@ -9,84 +9,17 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
-#include <inspect/syscalls.h>
 
 enum { KEYS_MAX = 1 << 16 };
 
 struct gpu_counts {
 	struct probe_core core;
 	struct gpu *skeleton;
-	struct ring_buffer *ring; /* NULL: without events */
+	struct gpu_events events;
 	uint64_t started_ns, stopped_ns;
-
-	/* while events are read */
-	gpu_event_fn *fn;
-	void *ctx;
-	int err;
 };
 
 /* --- loading ---------------------------------------------------------------------------------- */
-
-static void fill_setup(struct gpu_setup *setup, const struct gpu_counts_config *config)
-{
-	static const struct {
-		const char *name;
-		enum gpu_kind kind;
-	} calls[] = {
-		{"ioctl", GPU_IOCTL},         {"open", GPU_OPEN},
-		{"openat", GPU_OPEN},         {"openat2", GPU_OPEN},
-		{"close", GPU_CLOSE},         {"mmap", GPU_MMAP},
-		{"munmap", GPU_MUNMAP},       {"poll", GPU_POLL},
-		{"ppoll", GPU_POLL},          {"epoll_wait", GPU_EPOLL},
-		{"epoll_pwait", GPU_EPOLL},   {"epoll_pwait2", GPU_EPOLL},
-		{"epoll_ctl", GPU_EPOLL_CTL},
-	};
-
-	*setup = (struct gpu_setup){
-		.own_pid = (uint32_t)getpid(), .by = config->by, .with_events = config->events};
-	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
-		int nr = syscall_number(SYSCALL_NATIVE, calls[i].name);
-
-		if (nr >= 0 && nr < GPU_NUMBERS)
-			setup->kinds[nr] = (uint8_t)calls[i].kind;
-	}
-}
-
-static int fill_maps(struct gpu_counts *c, const struct gpu_counts_config *config)
-{
-	int devices = bpf_map__fd(c->skeleton->maps.devices);
-	int layouts = bpf_map__fd(c->skeleton->maps.layouts);
-	int epolls = bpf_map__fd(c->skeleton->maps.epolls);
-
-	for (size_t i = 0; i < config->n_devices; i++)
-		if (bpf_map_update_elem(devices, &config->devices[i].key,
-					&config->devices[i].device, BPF_ANY))
-			return -errno;
-	for (size_t i = 0; i < config->n_layouts; i++)
-		if (bpf_map_update_elem(layouts, &config->layouts[i].key,
-					&config->layouts[i].layout, BPF_ANY))
-			return -errno;
-	for (size_t i = 0; i < config->n_epolls; i++) {
-		const struct gpu_epoll_entry *e = &config->epolls[i];
-		/* struct epoll_key and found_device of the program. */
-		const uint32_t key[4] = {0, 0, e->pid, e->fd};
-		const uint32_t value[6] = {e->device, 0, e->class};
-
-		if (bpf_map_update_elem(epolls, key, value, BPF_ANY))
-			return -errno;
-	}
-	return 0;
-}
-
-static int take_event(void *ctx, void *record, size_t n_bytes)
-{
-	struct gpu_counts *c = ctx;
-
-	if (n_bytes < sizeof(struct gpu_event))
-		return 0;
-	c->err = c->fn(c->ctx, record);
-	return c->err;
-}
 
 static int attach(struct gpu_counts *c, struct diag *d)
 {
@@ -111,21 +44,19 @@ static int open_counts(struct gpu_counts *c, const struct gpu_counts_config *con
 	c->skeleton = gpu__open();
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
-	fill_setup((struct gpu_setup *)&c->skeleton->rodata->setup, config);
+	gpu_watch_setup(config->by, config->events,
+			(struct gpu_setup *)&c->skeleton->rodata->gpu_setup);
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
 	err = probe_core_load(&c->core, c->skeleton->skeleton, h, d);
 	if (err)
 		return err;
 	c->core.shared = &c->skeleton->bss->target_shared;
-	err = fill_maps(c, config);
+	err = gpu_watch_fill(&c->core, &config->watch);
 	if (err)
 		return diag_errno(d, err, "telling BPF which devices are meant");
-	if (config->events) {
-		c->ring =
-			ring_buffer__new(bpf_map__fd(c->skeleton->maps.ring), take_event, c, NULL);
-		if (!c->ring)
-			return diag_errno(d, -errno, "mapping BPF's ring");
-	}
+	err = config->events ? gpu_events_open(&c->events, &c->core) : 0;
+	if (err)
+		return diag_errno(d, err, "mapping BPF's ring");
 	return attach(c, d);
 }
 
@@ -160,7 +91,7 @@ void gpu_counts_free(struct gpu_counts *c)
 {
 	if (!c)
 		return;
-	ring_buffer__free(c->ring);
+	gpu_events_release(&c->events);
 	probe_core_release(&c->core);
 	gpu__destroy(c->skeleton);
 	free(c);
@@ -175,20 +106,12 @@ bool gpu_counts_alive(const struct gpu_counts *c)
 
 int gpu_counts_fd(const struct gpu_counts *c)
 {
-	return c->ring ? ring_buffer__epoll_fd(c->ring) : -1;
+	return gpu_events_fd(&c->events);
 }
 
 int gpu_counts_events(struct gpu_counts *c, gpu_event_fn *fn, void *ctx)
 {
-	int n;
-
-	if (!c->ring)
-		return 0;
-	c->fn = fn;
-	c->ctx = ctx;
-	c->err = 0;
-	n = ring_buffer__consume(c->ring);
-	return c->err ? c->err : n < 0 ? n : 0;
+	return gpu_events_read(&c->events, fn, ctx);
 }
 
 static int read_rows(struct gpu_counts *c, struct gpu_table *t)
@@ -232,26 +155,14 @@ static int add_thread(void *ctx, const void *element)
 						       .oldest_ns = thread->in_call_ns});
 }
 
-static int read_losses(struct gpu_counts *c, struct gpu_losses *l)
-{
-	const struct probe_sum all[] = {
-		{GPU_ROWS_FULL, &l->rows_full},
-		{GPU_STATES_FULL, &l->threads_dropped},
-		{GPU_READS_FAILED, &l->reads_failed},
-	};
-
-	l->events = c->skeleton->bss->shared.lost_events;
-	l->recursion_misses = probe_core_missed(&c->core);
-	return probe_core_sums(&c->core, "counts", all, ARRAY_SIZE(all));
-}
-
 int gpu_counts_read(struct gpu_counts *c, struct gpu_table *ret)
 {
-	int err = read_losses(c, &ret->losses);
+	const struct gpu_shared *shared = (const struct gpu_shared *)&c->skeleton->bss->gpu_shared;
+	int err = gpu_watch_losses(&c->core, shared, &ret->losses);
 
 	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
-	ret->ioctls_seen = c->skeleton->bss->shared.ioctls_seen;
-	ret->ioctls_counted = c->skeleton->bss->shared.ioctls_counted;
+	ret->ioctls_seen = shared->ioctls_seen;
+	ret->ioctls_counted = shared->ioctls_counted;
 	if (!err)
 		err = read_rows(c, ret);
 	return err ? err

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inspect/offcpu.h>
 
+#include "gpu_watch.h"
 #include "iterator.h"
-#include "own_frames.h"
 #include "points.h"
 #include "rings.h"
+#include "stack_store.h"
 
 #include "offcpu.skel.h"
 
@@ -13,6 +14,7 @@
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
 #include <inspect/explain.h>
+#include <poll.h>
 #include <sys/syscall.h>
 
 enum { DEFAULT_USER_FRAMES = 127, AT_ONCE = 1024, THREADS_MAX = 1 << 20 };
@@ -21,18 +23,14 @@ struct offcpu_probe {
 	struct offcpu *skeleton;
 	struct probe_core core;
 	struct probe_rings rings;
-	struct own_frames own;
 	ARRAY(int) tick_fds;
 	int rows_fds[2], rows_now_fd; /* the object's; the first of them is in use */
 	bool stopped;
 	uint64_t rows_read, totals_read; /* how many had been added by then */
-	/* Stacks that came, by id. */
-	ARRAY(struct stack_record *) stacks;
-	struct hashmap by_id;
-	ARRAY(struct offcpu_chain) chains;
-	struct hashmap chains_by_id;
-	size_t n_seen; /* of the stacks, by offcpu_incomplete */
+	struct stack_store stacks;
 	ARRAY(struct offcpu_ended) threads;
+	struct gpu_events gpu_events;
+	struct gpu_keys gpu_keys;
 	/* Room for a batch. */
 	struct offcpu_key *keys;
 	struct offcpu_row *rows;
@@ -44,124 +42,38 @@ struct offcpu_probe {
 
 const struct stack_record *offcpu_stack(const struct offcpu_probe *o, uint64_t id)
 {
-	uint32_t at, i;
-
-	hashmap_each_candidate(&o->by_id, id, at, i)
-		if (o->stacks.v[i]->id == id)
-			return o->stacks.v[i];
-	return NULL;
-}
-
-static const struct offcpu_chain *find_chain(const struct offcpu_probe *o, uint64_t id)
-{
-	uint32_t at, i;
-
-	hashmap_each_candidate(&o->chains_by_id, id, at, i)
-		if (o->chains.v[i].id == id)
-			return &o->chains.v[i];
-	return NULL;
-}
-
-static int keep_chain(struct offcpu_probe *o, const struct probe_message *m)
-{
-	struct offcpu_chain chain;
-	int err;
-
-	memcpy(&chain, m->raw, sizeof(chain));
-	if (chain.n > OFFCPU_LINKS || find_chain(o, chain.id))
-		return 0;
-	err = array_push(&o->chains, chain);
-	return err ? err : hashmap_insert(&o->chains_by_id, chain.id, (uint32_t)o->chains.n - 1);
-}
-
-/* Bytes that are neither a stack nor a chain are left out. */
-static int keep_message(void *ctx, const struct probe_message *m)
-{
-	struct offcpu_probe *o = ctx;
-	struct stack_record head, *kept;
-	size_t size_bytes, own;
-	int err;
-
-	if (m->raw_bytes < STACK_HEAD_BYTES)
-		return 0;
-	memcpy(&head, m->raw, STACK_HEAD_BYTES);
-	if (head.mark == OFFCPU_CHAIN_MARK && m->raw_bytes >= sizeof(struct offcpu_chain))
-		return keep_chain(o, m);
-	size_bytes = STACK_HEAD_BYTES + 8 * ((size_t)head.n_kernel + head.n_user);
-	if (head.mark != STACK_MARK || size_bytes > m->raw_bytes || head.stop >= UNWIND_STOPS ||
-	    head.n_kernel > STACK_KERNEL_FRAMES || offcpu_stack(o, head.id))
-		return 0;
-	kept = malloc(size_bytes);
-	if (!kept)
-		return -ENOMEM;
-	memcpy(kept, m->raw, size_bytes);
-	own = own_frames_count(&o->own, kept->chain, kept->n_kernel);
-	kept->n_kernel -= (uint16_t)own;
-	memmove(kept->chain, kept->chain + own,
-		((size_t)kept->n_kernel + kept->n_user) * sizeof(*kept->chain));
-	err = array_push(&o->stacks, kept);
-	if (err) {
-		free(kept);
-		return err;
-	}
-	return hashmap_insert(&o->by_id, head.id, (uint32_t)o->stacks.n - 1);
-}
-
-static bool is_incomplete(const struct stack_record *s)
-{
-	return s->stop == UNWIND_NEW_MAPPING || s->stop == UNWIND_NO_MAPPING;
+	return stack_store_find(&o->stacks, id);
 }
 
 size_t offcpu_incomplete(struct offcpu_probe *o, const struct stack_record **ret, size_t max)
 {
-	size_t n = 0;
-
-	for (; o->n_seen < o->stacks.n && n < max; o->n_seen++)
-		if (is_incomplete(o->stacks.v[o->n_seen]))
-			ret[n++] = o->stacks.v[o->n_seen];
-	o->n_seen = o->stacks.n;
-	return n;
+	return stack_store_incomplete(&o->stacks, ret, max);
 }
 
 int offcpu_replace_stack(struct offcpu_probe *o, uint64_t id, const struct stack_record *better)
 {
-	size_t size_bytes = STACK_HEAD_BYTES + 8 * ((size_t)better->n_kernel + better->n_user);
-	uint32_t at, i;
-
-	hashmap_each_candidate(&o->by_id, id, at, i) {
-		const struct stack_record *s = o->stacks.v[i];
-		struct stack_record *copy;
-
-		if (s->id != id)
-			continue;
-		if (!s->n_user || !better->n_user || s->pid != better->pid ||
-		    s->chain[s->n_kernel] != better->chain[better->n_kernel])
-			return -ENOENT;
-		copy = malloc(size_bytes);
-		if (!copy)
-			return -ENOMEM;
-		memcpy(copy, better, size_bytes);
-		copy->id = id;
-		free(o->stacks.v[i]);
-		o->stacks.v[i] = copy;
-		return 0;
-	}
-	return -ENOENT;
+	return stack_store_replace(&o->stacks, id, better);
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-/* Programs count in the other map from now on: the update returns when none has this one. */
+/* Programs count in the other map from now on: the update returns when none has this one. 1: there
+ * is something in this one; 0: nothing has been added. Before the rings are read, so that the
+ * stacks that rows speak of have all come. */
 static int swap_rows(struct offcpu_probe *o)
 {
+	uint64_t added = __atomic_load_n(&o->skeleton->bss->rows_added, __ATOMIC_ACQUIRE);
 	int now = o->rows_fds[1];
 	uint32_t zero = 0;
 
+	if (added == o->rows_read)
+		return 0;
+	o->rows_read = added;
 	if (bpf_map_update_elem(o->rows_now_fd, &zero, &now, BPF_ANY) < 0)
 		return -errno;
 	o->rows_fds[1] = o->rows_fds[0];
 	o->rows_fds[0] = now;
-	return 0;
+	return 1;
 }
 
 /* Up to AT_ONCE elements out of a map. 1: there may be more. */
@@ -183,22 +95,15 @@ static int read_rows(struct offcpu_probe *o, offcpu_wait_fn *wait, void *ctx)
 {
 	uint32_t batch, n;
 	bool first = true;
-	uint64_t added = __atomic_load_n(&o->skeleton->bss->rows_added, __ATOMIC_ACQUIRE);
 	int more, err = 0;
 
-	if (added == o->rows_read)
-		return 0;
-	o->rows_read = added;
-	more = swap_rows(o);
-	if (more < 0)
-		return more;
 	do {
 		more = take_batch(o->rows_fds[1], &batch, first, o->keys, o->rows, &n);
 		first = false;
 		for (uint32_t i = 0; i < n && more >= 0 && !err; i++) {
 			struct offcpu_wait w = {&o->keys[i], &o->rows[i],
 						offcpu_stack(o, o->keys[i].stack),
-						find_chain(o, o->keys[i].chain)};
+						stack_store_chain(&o->stacks, o->keys[i].chain)};
 
 			err = wait(ctx, &w);
 		}
@@ -232,9 +137,12 @@ int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, v
 {
 	/* Before the rings: whoever has ended by now has written his last. */
 	bool alive = probe_core_alive(&o->core);
-	int err = probe_rings_read(&o->rings, &o->core, keep_message, o, emit, ctx);
+	int swapped = swap_rows(o);
+	int err = swapped < 0 ? swapped
+			      : probe_rings_read(&o->rings, &o->core, stack_store_keep, &o->stacks,
+						 emit, ctx);
 
-	if (!err)
+	if (!err && swapped)
 		err = read_rows(o, wait, ctx);
 	if (!err)
 		err = read_totals(o);
@@ -246,7 +154,28 @@ int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, v
 
 size_t offcpu_fds(const struct offcpu_probe *o, struct pollfd *v, size_t max)
 {
-	return probe_rings_fds(&o->rings, v, max);
+	size_t n = probe_rings_fds(&o->rings, v, max);
+
+	if (o->gpu_events.ring && n < max)
+		v[n++] = (struct pollfd){.fd = gpu_events_fd(&o->gpu_events), .events = POLLIN};
+	return n;
+}
+
+int offcpu_gpu_call(struct offcpu_probe *o, int32_t number, struct gpu_key *ret)
+{
+	return gpu_keys_find(&o->gpu_keys, &o->core, (uint32_t)MAX(number, 0), ret);
+}
+
+int offcpu_gpu_events(struct offcpu_probe *o, gpu_event_fn *fn, void *ctx)
+{
+	return gpu_events_read(&o->gpu_events, fn, ctx);
+}
+
+int offcpu_gpu_losses(struct offcpu_probe *o, struct gpu_losses *ret)
+{
+	const void *shared = &o->skeleton->bss->gpu_shared;
+
+	return gpu_watch_losses(&o->core, shared, ret);
 }
 
 int offcpu_ids(const struct offcpu_probe *o, int (*add)(void *ctx, uint64_t id), void *ctx)
@@ -364,15 +293,12 @@ void offcpu_free(struct offcpu_probe *o)
 	for (size_t i = 0; i < o->tick_fds.n; i++)
 		close(o->tick_fds.v[i]);
 	array_release(&o->tick_fds);
+	gpu_events_release(&o->gpu_events);
+	array_release(&o->gpu_keys.v);
 	probe_rings_release(&o->rings);
 	probe_core_release(&o->core);
 	offcpu__destroy(o->skeleton);
-	for (size_t i = 0; i < o->stacks.n; i++)
-		free(o->stacks.v[i]);
-	array_release(&o->stacks);
-	hashmap_release(&o->by_id);
-	array_release(&o->chains);
-	hashmap_release(&o->chains_by_id);
+	stack_store_release(&o->stacks);
 	array_release(&o->threads);
 	free(o->keys);
 	free(o->rows);
@@ -404,14 +330,19 @@ static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 	struct bpf_map *const of_probes[] = {k->maps.thread_states, k->maps.__bpf_usdt_specs,
 					     k->maps.__bpf_usdt_ip_to_spec_id};
 	const struct point_programs points = POINT_PROGRAMS_OF(k->progs);
-	bool waits = !c->calls && !c->probe;
+	bool waits = !c->calls && !c->probe && !c->gpu;
+	struct bpf_map *map;
 	int err = 0;
 
 	bpf_program__set_autoload(k->progs.on_waking, waits);
 	bpf_program__set_autoload(k->progs.on_switch, waits);
 	bpf_program__set_autoload(k->progs.on_call, c->calls);
 	bpf_program__set_autoload(k->progs.on_call_end, c->calls);
+	bpf_program__set_autoload(k->progs.on_gpu_call, c->gpu);
+	bpf_program__set_autoload(k->progs.on_gpu_call_end, c->gpu);
 	bpf_program__set_autoload(k->progs.on_caller_exit, !waits);
+	bpf_object__for_each_map(map, k->obj) if (!c->gpu && str_starts(bpf_map__name(map), "gpu_"))
+		bpf_map__set_autocreate(map, false);
 	points_choose(&points, c->probe, (struct probes_setup *)&k->rodata->probe_setup);
 	for (size_t i = 0; i < ARRAY_SIZE(of_probes) && !c->probe && !err; i++)
 		err = bpf_map__set_max_entries(of_probes[i], 1);
@@ -466,15 +397,15 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 	int err;
 
 	if (k) {
-		own_frames_find(&o->own);
+		own_frames_find(&o->stacks.own);
 		*(struct target_setup *)&k->rodata->target_setup = o->core.setup;
 		*(struct stack_setup *)&k->rodata->stack_setup = (struct stack_setup){
 			.max_user_frames = c->max_stack ? MIN(c->max_stack, UNWIND_MAX_STACK)
 							: DEFAULT_USER_FRAMES,
 			.with_kernel = c->kernel_stacks,
 			.with_user = c->target->rows != NULL,
-			.iterator_from_va = o->own.v[OWN_FRAMES_SWITCH_ITERATOR].from_va,
-			.iterator_to_va = o->own.v[OWN_FRAMES_SWITCH_ITERATOR].to_va,
+			.iterator_from_va = o->stacks.own.v[OWN_FRAMES_SWITCH_ITERATOR].from_va,
+			.iterator_to_va = o->stacks.own.v[OWN_FRAMES_SWITCH_ITERATOR].to_va,
 		};
 		*(struct offcpu_setup *)&k->rodata->setup = (struct offcpu_setup){
 			.min_wait_ns = c->min_wait_ns,
@@ -485,7 +416,7 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 			.has_state_argument = switch_tells_state(),
 			.with_ticks = c->tick_hz != 0,
 			.with_chains = c->chains,
-			.with_calls = c->calls,
+			.with_calls = c->calls || c->gpu,
 			.with_probe = c->probe != NULL,
 			.with_loops = c->loops,
 			.n_cpus = (uint32_t)libbpf_num_possible_cpus(),
@@ -495,6 +426,9 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 		err = choose_programs(k, c);
 		if (err)
 			return diag_errno(d, err, "preparing BPF programs");
+		if (c->gpu)
+			gpu_watch_setup(0, c->gpu_events,
+					(struct gpu_setup *)&k->rodata->gpu_setup);
 		if (c->calls)
 			fill_calls(c->only, (struct offcpu_calls *)&k->rodata->calls);
 		memcpy((void *)k->rodata->syscall_argument, c->arguments, sizeof(c->arguments));
@@ -516,9 +450,15 @@ static int attach(struct offcpu_probe *o, const struct offcpu_config *c, const s
 	static const char *const of_calls[] = {"on_birth", "on_start", "on_caller_exit",
 					       "on_call_end", "on_call"};
 	static const char *const of_probes[] = {"on_birth", "on_start", "on_caller_exit"};
+	static const char *const of_gpu[] = {"on_birth", "on_start", "on_caller_exit",
+					     "on_gpu_call_end", "on_gpu_call"};
 	const struct point_programs points = POINT_PROGRAMS_OF(o->skeleton->progs);
-	const char *const *programs = c->calls ? of_calls : c->probe ? of_probes : of_waits;
+	const char *const *programs = c->calls   ? of_calls
+				      : c->gpu   ? of_gpu
+				      : c->probe ? of_probes
+						 : of_waits;
 	size_t n = c->calls   ? ARRAY_SIZE(of_calls)
+		   : c->gpu   ? ARRAY_SIZE(of_gpu)
 		   : c->probe ? ARRAY_SIZE(of_probes)
 			      : ARRAY_SIZE(of_waits);
 	int err = probe_core_follow(&o->core, d);
@@ -526,6 +466,16 @@ static int attach(struct offcpu_probe *o, const struct offcpu_config *c, const s
 	for (size_t i = 0; i < n && !err; i++)
 		err = probe_core_attach(&o->core, programs[i], d);
 	return err || !c->probe ? err : points_attach(&o->core, &points, c->probe, h, d);
+}
+
+static int fill_gpu(struct offcpu_probe *o, const struct offcpu_config *c, struct diag *d)
+{
+	int err = gpu_watch_fill(&o->core, c->gpu);
+
+	if (err)
+		return diag_errno(d, err, "telling BPF which devices are meant");
+	err = c->gpu_events ? gpu_events_open(&o->gpu_events, &o->core) : 0;
+	return err ? diag_errno(d, err, "mapping BPF's ring") : 0;
 }
 
 /* cpu-clock, whose interrupts do not come while a switch is looked at, as those of a PMU would. */
@@ -572,6 +522,8 @@ int offcpu_new(const struct offcpu_config *c, const struct host *h, note_list *n
 		err = load(o, c, h, d);
 	if (!err)
 		err = probe_rings_open(&o->rings, &o->core, c->ring_pages, h, notes, d);
+	if (!err)
+		err = c->gpu ? fill_gpu(o, c, d) : 0;
 	if (!err)
 		err = attach(o, c, h, d);
 	if (!err && (c->tick_hz || c->loops))

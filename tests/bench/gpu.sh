@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# What `inspect trace --gpu -c` costs the watched program (ioctls of a fake driver, which answers at
+# What `inspect trace --gpu -c`, without and with stacks, costs the watched program (ioctls of a fake driver, which answers at
 # once) and a bystander that makes short calls, beside `strace -c -e ioctl`: ratios of CPU or wall
 # time with and without, the least of several rounds.
 set -eu
@@ -46,18 +46,20 @@ with tempfile.TemporaryDirectory() as base:
         ours = [f"{O}/inspect", "trace", "--gpu", "--device", folder, "--nvidia-version", "550.54.14", "-c"]
         idle = subprocess.Popen(["sleep", "1000"])
         watch = ours + ["-p", str(idle.pid)]
-        alone, traced, straced, near_alone, near_watched = [], [], [], [], []
+        alone, straced, near_alone, near_watched = [], [], [], []
+        traced = {"": [], "--by stack": []}
         for _ in range(ROUNDS):
             alone.append(wall(client))
-            # The tool watches a process that was there before: its own start is not in the time.
-            probe = subprocess.Popen(["bash", "-c", 'read -r _; exec "$@"', "x"] + client, stdin=subprocess.PIPE,
-                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            tool = subprocess.Popen(ours + ["-p", str(probe.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(1)
-            start = time.perf_counter()
-            probe.communicate(b"\n")
-            traced.append(time.perf_counter() - start)
-            tool.wait()
+            for option, times in traced.items():
+                # The tool watches a process that was there before: its own start is not in the time.
+                probe = subprocess.Popen(["bash", "-c", 'read -r _; exec "$@"', "x"] + client, stdin=subprocess.PIPE,
+                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                tool = subprocess.Popen(ours + option.split() + ["-p", str(probe.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                time.sleep(1.5)
+                start = time.perf_counter()
+                probe.communicate(b"\n")
+                times.append(time.perf_counter() - start)
+                tool.wait()
             near_alone.append(bystander())
             tool = subprocess.Popen(watch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(1)
@@ -68,10 +70,11 @@ with tempfile.TemporaryDirectory() as base:
                 straced.append(wall(["strace", "-f", "-c", "-e", "trace=ioctl"] + client))
         idle.kill()
         print(f"GPU calls: {IOCTLS} ioctls of a driver that answers at once: alone {min(alone) * 1e6 / IOCTLS:.1f} us each")
-        print(f"  inspect trace --gpu -c     {min(traced) / min(alone):.2f}x")
+        for option, times in traced.items():
+            print(f"  inspect trace --gpu -c {option:10} {min(times) / min(alone):.2f}x")
         if straced:
-            print(f"  strace -c -e ioctl         {min(straced) / min(alone):.2f}x")
-        print(f"  a bystander's getppid      {min(near_watched) / min(near_alone):.2f}x  ({min(near_alone):.0f} ns alone)")
+            print(f"  strace -c -e ioctl                {min(straced) / min(alone):.2f}x")
+        print(f"  a bystander's getppid             {min(near_watched) / min(near_alone):.2f}x  ({min(near_alone):.0f} ns alone)")
     finally:
         subprocess.run(["fusermount3", "-qu", folder])
         server.wait()

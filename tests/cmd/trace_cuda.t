@@ -23,7 +23,7 @@ ok '[ "$(row cuStreamSynchronize p50_ns)" -ge 4800000 ]' 'a wait takes as long a
 ok '[ "$(row cuMemcpyDtoHAsync p50_ns)" -lt "$(row cuMemcpyHtoD p50_ns)" ]' \
 	'an asynchronous copy is only enqueued'
 like "$(jq -r .times "$tmp/json")" 'only enqueued' '… which the output says'
-like "$(jq -r '.notes[]' "$tmp/json")" 'has no cuEventSynchronize.*cuMemFreeAsync' \
+like "$(jq -r '.notes[]' "$tmp/json")" 'has no cuMemAllocPitch.*cuMemFreeAsync' \
 	'functions that the library does not have are named'
 ok '[ "$(jq .probe_pair_ns "$tmp/json")" -gt 100 ]' 'what the probes cost is measured'
 
@@ -35,13 +35,54 @@ LD_LIBRARY_PATH=$tmp cuda --cuda-launch --by stream -- "$calls" libcuda.so.1
 is "$(row cuLaunchKernel calls),$(row cuLaunchKernel stream),$(row cuStreamSynchronize stream)" \
 	20,0x57,0x57 'launches and their streams'
 
+LD_LIBRARY_PATH=$tmp cuda --hist -- "$calls" libcuda.so.1
+is "$(jq -r '[.histograms[] | select(.name == "cuStreamSynchronize").count] | add' "$tmp/json")" 20 \
+	'a distribution has all calls'
+ok '[ "$(jq "[.histograms[] | select(.name == \"cuStreamSynchronize\").from_ns] | min" "$tmp/json")" -ge 4800000 ]' \
+	'… where they are'
+is "$(python3 tests/cmd/schema.py docs/json/trace-cuda-hist.schema.json "$tmp/json" 2>&1)" '' '… and its JSON fits its schema'
+
+# What has not returned, and what never will: two threads that wait for good, then killed.
+mkfifo "$tmp/gate"
+for then in : 'kill $2; while [ -d /proc/$2 ]; do sleep 0.05; done'; do
+	"$calls" "$tmp/libcuda.so.1" 0 "$tmp/gate" for-good &
+	pid=$!
+	until grep -q libcuda /proc/$pid/maps; do sleep 0.02; done
+	cuda --by thread -p $pid -- sh -c "echo >\"\$1\"; until [ \$(ls /proc/\$2/task | wc -l) = 3 ]; do sleep 0.05; done
+		sleep 0.2; $then" sh "$tmp/gate" $pid
+	kill $pid 2>/dev/null
+	wait $pid 2>/dev/null
+	case $then in
+	:)	is "$(jq -c '[.in_flight, (.rows[] | [.call, .calls, .in_flight, .unreturned])]' "$tmp/json")" \
+			'[2,["cuStreamSynchronize",0,1,0],["cuStreamSynchronize",0,1,0]]' 'calls in flight at the end, by thread'
+		ok '[ "$(jq "[.rows[] | .oldest_ns] | min" "$tmp/json")" -ge 150000000 ] &&
+			[ "$(jq "[.rows[] | .total_ns] | max" "$tmp/json")" -le "$(jq .elapsed_ns "$tmp/json")" ]' '… with how long they have been'
+		;;
+	*)	is "$(jq -c '[.in_flight, (.rows[] | [.call, .calls, .in_flight, .unreturned])]' "$tmp/json")" \
+			'[0,["cuStreamSynchronize",0,0,1],["cuStreamSynchronize",0,0,1]]' 'calls whose threads ended in them'
+		like "$(jq -r '.notes[]' "$tmp/json")" '2 calls never returned' '… which a note says'
+		;;
+	esac
+done
+
 # A library that a running process loads later.
 "$calls" "$tmp/libcuda.so.1" 1000 &
 pid=$!
 cuda -p $pid
 wait $pid
 is "$(row cuCtxSynchronize calls)" 1 'a library that is loaded while we watch'
-like "$(jq -r .library "$tmp/json")" "libcuda.so.1: 6 functions, 12 probes" '… with all its functions'
+like "$(jq -r .library "$tmp/json")" "libcuda.so.1: 7 functions, 14 probes" '… with all its functions'
+
+# A library at a path that only the target has: in its own mount namespace.
+mkdir "$tmp/ns"
+unshare -m sh -c 'mount -t tmpfs none "$1/ns" && cp "$1/libcuda.so.1" "$1/ns" && exec "$2" "$1/ns/libcuda.so.1" 0 "$1/gate"' \
+	sh "$tmp" "$calls" >/dev/null &
+pid=$!
+until grep -q libcuda /proc/$pid/maps; do sleep 0.02; done
+ok '[ ! -e "$tmp/ns/libcuda.so.1" ]' 'a library that is not here'
+cuda -p $pid -- sh -c 'echo >"$1"; while [ -d /proc/$2 ]; do sleep 0.05; done' sh "$tmp/gate" $pid
+wait $pid
+is "$(row cuEventSynchronize calls),$(row cuStreamSynchronize calls)" 25,25 '… but in the root of the target'
 
 cuda -- true
 like "$(jq -r '.notes[]' "$tmp/json")" 'nothing of the target has loaded libcuda' 'a program without CUDA'

@@ -1,12 +1,81 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* cflags: -ldl */
-/* Calls of libcuda.so.1, loaded after DELAY_MS: cuda_calls LIBRARY DELAY_MS. */
+/*
+ * Calls of libcuda.so.1, loaded after DELAY_MS: cuda_calls LIBRARY DELAY_MS. With a third argument,
+ * FIFO, it waits for a line there and then works, spins and sleeps: it prints what CPU time went
+ * into work, what into cuEventSynchronize, and how long it was in cuStreamSynchronize, in ns. With a
+ * fourth, two threads wait for a stream for good.
+ */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 typedef int fn();
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+__attribute__((noinline)) static uint64_t work(void)
+{
+	uint64_t start_ns = now_ns(CLOCK_THREAD_CPUTIME_ID), ns;
+
+	do
+		ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	while (ns < 10000000);
+	return ns;
+}
+
+__attribute__((noinline)) static void wait_for_gpu(fn *spins, fn *sleeps, uint64_t sums[2])
+{
+	uint64_t start_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	spins(NULL);
+	sums[0] += now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	start_ns = now_ns(CLOCK_MONOTONIC);
+	sleeps(NULL);
+	sums[1] += now_ns(CLOCK_MONOTONIC) - start_ns;
+}
+
+static void *wait_for_good(void *lib)
+{
+	((fn *)dlsym(lib, "cuStreamSynchronize_ptsz"))((void *)1);
+	return NULL;
+}
+
+static int work_and_wait(void *lib, const char *fifo, int for_good)
+{
+	uint64_t worked_ns = 0, sums[2] = {0};
+	int gate = open(fifo, O_RDONLY);
+	char line[16];
+
+	if (gate < 0 || read(gate, line, sizeof(line)) <= 0)
+		return 1;
+	if (for_good) {
+		pthread_t threads[2];
+
+		pthread_create(&threads[0], NULL, wait_for_good, lib);
+		pthread_create(&threads[1], NULL, wait_for_good, lib);
+		pthread_join(threads[0], NULL);
+	}
+	for (int i = 0; i < 25; i++) {
+		worked_ns += work();
+		wait_for_gpu((fn *)dlsym(lib, "cuEventSynchronize"),
+			     (fn *)dlsym(lib, "cuStreamSynchronize_ptsz"), sums);
+	}
+	printf("%llu %llu %llu\n", (unsigned long long)worked_ns, (unsigned long long)sums[0],
+	       (unsigned long long)sums[1]);
+	return 0;
+}
 
 int main(int argc, char **argv)
 {
@@ -19,6 +88,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", dlerror());
 		return 1;
 	}
+	if (argc > 3)
+		return work_and_wait(lib, argv[3], argc > 4);
 	alloc = (fn *)dlsym(lib, "cuMemAlloc_v2");
 	release = (fn *)dlsym(lib, "cuMemFree_v2");
 	copy = (fn *)dlsym(lib, "cuMemcpyHtoD_v2");

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* cflags: -shared -fPIC */
-/* A libcuda.so.1 whose functions take a known time: those that wait sleep, the others return. */
+/* A libcuda.so.1 whose functions take a known time: those that wait sleep, but for one that spins,
+ * the others return. */
 #include <stddef.h>
 #include <time.h>
+#include <unistd.h>
 
 typedef int result;
 
@@ -13,20 +15,59 @@ static void sleep_us(long us)
 	nanosleep(&t, NULL);
 }
 
-result cuInit(unsigned flags) { return (void)flags, 0; }
-result cuMemAlloc_v2(void **at, size_t n) { return (void)at, n > 1UL << 40 ? 2 : (sleep_us(500), 0); }
-result cuMemFree_v2(void *at) { return (void)at, 0; }
-result cuMemcpyHtoD_v2(void *to, const void *from, size_t n) { return (void)to, (void)from, (void)n, sleep_us(1000), 0; }
+/* As the real one looks at memory that the GPU writes: without a name for anybody. */
+static __attribute__((noinline)) void spin_us(long us)
+{
+	struct timespec start, now;
+
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - start.tv_sec) * 1000000 + (now.tv_nsec - start.tv_nsec) / 1000 < us);
+}
+
+result cuEventSynchronize(void *event)
+{
+	return (void)event, spin_us(20000), 0;
+}
+result cuInit(unsigned flags)
+{
+	return (void)flags, 0;
+}
+result cuMemAlloc_v2(void **at, size_t n)
+{
+	return (void)at, n > 1UL << 40 ? 2 : (sleep_us(500), 0);
+}
+result cuMemFree_v2(void *at)
+{
+	return (void)at, 0;
+}
+result cuMemcpyHtoD_v2(void *to, const void *from, size_t n)
+{
+	return (void)to, (void)from, (void)n, sleep_us(1000), 0;
+}
 result cuMemcpyDtoHAsync_v2_ptsz(void *to, const void *from, size_t n, void *stream)
 {
 	return (void)to, (void)from, (void)n, (void)stream, 0;
 }
-result cuStreamSynchronize_ptsz(void *stream) { return (void)stream, sleep_us(5000), 0; }
-result cuCtxSynchronize(void) { return sleep_us(3000), 0; }
-result cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-		      unsigned shared, void *stream, void **params, void **extra)
+/* Of the stream 1 it never returns. */
+result cuStreamSynchronize_ptsz(void *stream)
+{
+	while (stream == (void *)1)
+		pause();
+	return sleep_us(5000), 0;
+}
+result cuCtxSynchronize(void)
+{
+	return sleep_us(3000), 0;
+}
+result cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+		      unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
 	(void)f, (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared;
 	return (void)stream, (void)params, (void)extra, 0;
 }
-result cuMemAllocator(void) { return 0; } /* no variant of cuMemAlloc */
+result cuMemAllocator(void)
+{
+	return 0;
+} /* no variant of cuMemAlloc */

@@ -8,8 +8,10 @@
  *	uvm NUMBER COUNT   raw COMMAND COUNT     threads N (COUNT is in all)
  *	dup | fork | pass | pipe                  the descriptor becomes another one
  *	serial                                    later answers come one at a time
- *	poll MS | set, epoll MS | mmap BYTES | sleep MS
- * Prints "call ns" for each rm call with `threads`: what it took as seen here.
+ *	gate FIFO | touch FILE                    waits for a line; makes a file
+ *	from alpha | beta                         later calls are made by that function
+ *	poll MS | set, epoll MS | mmap BYTES | leak BYTES | sleep MS
+ * Prints "call ns" for each rm call with `threads` or `from`: what it took as seen here.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -66,32 +68,58 @@ static void fill(unsigned char *bytes, char *fields)
 	}
 }
 
+enum { BYTES_MAX = 16384 }; /* more than any struct has */
+
 struct job {
 	unsigned command;
 	int fd, count;
-	unsigned char bytes[256];
+	size_t n_bytes;
+	unsigned char bytes[BYTES_MAX];
 };
+
+/* In place of a function, so that whoever uses it is who calls. */
+#define MAKE_CALLS(job, told)                                                                      \
+	do {                                                                                       \
+		for (int i_ = 0; i_ < (job)->count; i_++) {                                        \
+			unsigned char bytes[BYTES_MAX];                                            \
+			uint64_t start_ns = now_ns();                                              \
+                                                                                                   \
+			memcpy(bytes, (job)->bytes, (job)->n_bytes);                               \
+			ioctl((job)->fd, (job)->command, bytes);                                   \
+			if (told)                                                                  \
+				printf("call %llu\n", (unsigned long long)(now_ns() - start_ns));  \
+		}                                                                                  \
+	} while (0)
 
 static void *run_job(void *arg)
 {
 	const struct job *job = arg;
-	unsigned char bytes[256];
 
-	for (int i = 0; i < job->count; i++) {
-		uint64_t start_ns = now_ns();
-
-		memcpy(bytes, job->bytes, sizeof(bytes));
-		ioctl(job->fd, job->command, bytes);
-		if (n_threads > 1)
-			printf("call %llu\n", (unsigned long long)(now_ns() - start_ns));
-	}
+	MAKE_CALLS(job, n_threads > 1);
 	return NULL;
 }
+
+/* Two places that calls come from. */
+__attribute__((noinline)) static void alpha(const struct job *job)
+{
+	MAKE_CALLS(job, 1);
+}
+
+__attribute__((noinline)) static void beta(const struct job *job)
+{
+	MAKE_CALLS(job, 1);
+}
+
+static void (*from)(const struct job *);
 
 static void run_threads(struct job *job)
 {
 	pthread_t threads[64];
 
+	if (from) {
+		from(job);
+		return;
+	}
 	job->count /= n_threads;
 	for (int i = 0; i < n_threads; i++)
 		pthread_create(&threads[i], NULL, run_job, job);
@@ -167,6 +195,7 @@ static int step(char **v)
 	if (!strcmp(what, "rm")) {
 		job.command = _IOC(_IOC_READ | _IOC_WRITE, 'F', strtoul(v[1], NULL, 0), atoi(v[2]));
 		fill(job.bytes, v[3]);
+		job.n_bytes = (size_t)atoi(v[2]);
 		job.count = atoi(v[4]);
 		run_threads(&job);
 		return 5;
@@ -179,6 +208,7 @@ static int step(char **v)
 		fill(real, v[3]);
 		memcpy(job.bytes, head, 8);
 		memcpy(job.bytes + 8, &at, 8);
+		job.n_bytes = 16;
 		job.command = _IOC(_IOC_READ | _IOC_WRITE, 'F', 0xd3, 16);
 		job.count = atoi(v[4]);
 		run_job(&job);
@@ -186,9 +216,27 @@ static int step(char **v)
 	}
 	if (!strcmp(what, "uvm") || !strcmp(what, "raw")) {
 		job.command = (unsigned)strtoul(v[1], NULL, 0);
+		job.n_bytes = BYTES_MAX;
 		job.count = atoi(v[2]);
 		run_job(&job);
 		return 3;
+	}
+	if (!strcmp(what, "gate")) {
+		char line[16];
+		int gate = open(v[1], O_RDONLY);
+
+		if (gate < 0 || read(gate, line, sizeof(line)) <= 0)
+			exit(1);
+		close(gate);
+		return 2;
+	}
+	if (!strcmp(what, "touch")) {
+		close(open(v[1], O_WRONLY | O_CREAT, 0600));
+		return 2;
+	}
+	if (!strcmp(what, "from")) {
+		from = !strcmp(v[1], "alpha") ? alpha : beta;
+		return 2;
 	}
 	if (!strcmp(what, "threads")) {
 		n_threads = atoi(v[1]);
@@ -198,11 +246,11 @@ static int step(char **v)
 		wait_for(atoi(v[1]), what[0] == 'e');
 		return 2;
 	}
-	if (!strcmp(what, "mmap")) {
+	if (!strcmp(what, "mmap") || !strcmp(what, "leak")) {
 		size_t n = strtoul(v[1], NULL, 0);
 		void *at = mmap(NULL, n, PROT_READ, MAP_PRIVATE, fd, 0);
 
-		if (at != MAP_FAILED)
+		if (at != MAP_FAILED && what[0] == 'm')
 			munmap(at, n);
 		return 2;
 	}
@@ -241,6 +289,7 @@ int main(int argc, char **argv)
 {
 	struct sched_param fifo = {.sched_priority = 9};
 
+	setlinebuf(stdout); /* it may be killed */
 	folder = argv[1];
 	if (getenv("GPU_CALLS_FIFO"))
 		sched_setscheduler(0, SCHED_FIFO, &fifo);

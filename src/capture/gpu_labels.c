@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "gpu_labels.h"
+
+void gpu_labels_release(struct gpu_labels *l)
+{
+	array_release(&l->by_number);
+	strbuf_release(&l->text);
+}
+
+static int put_call(struct gpu_labels *l, const struct gpu_key *key)
+{
+	strbuf_clear(&l->text);
+	gpu_put_call(l->config->version, key, &l->text);
+	if (key->kind != GPU_IOCTL) {
+		strbuf_putc(&l->text, ' ');
+		gpu_device_put(l->config->devices, key, &l->text);
+	}
+	if (gpu_call_failed(key)) {
+		strbuf_puts(&l->text, " = ");
+		gpu_put_error(l->config->version, key, &l->text);
+	}
+	return l->text.failed ? -ENOMEM : 0;
+}
+
+static int remember(struct gpu_labels *l, size_t number, uint32_t label)
+{
+	int err = 0;
+
+	while (l->by_number.n <= number && !err)
+		err = array_push(&l->by_number, 0);
+	if (!err)
+		l->by_number.v[number] = label + 1;
+	return err;
+}
+
+int gpu_labels_find(struct gpu_labels *l, struct offcpu_probe *probe, struct waits *w,
+		    int32_t number, uint32_t *ret_label)
+{
+	struct gpu_key key;
+	int err;
+
+	if (number > 0 && (size_t)number < l->by_number.n && l->by_number.v[number]) {
+		*ret_label = l->by_number.v[number] - 1;
+		return 0;
+	}
+	err = offcpu_gpu_call(probe, number, &key);
+	if (err == -ENOENT) {
+		strbuf_clear(&l->text);
+		strbuf_puts(&l->text, "unknown");
+	} else if (!err) {
+		err = put_call(l, &key);
+	}
+	if (err && err != -ENOENT)
+		return err;
+	if (waits_label(w, strbuf_str(&l->text), WAIT_GPU, ret_label))
+		return -ENOMEM;
+	w->labels.v[*ret_label].is_call = true;
+	return err ? 0 : remember(l, (size_t)number, *ret_label);
+}

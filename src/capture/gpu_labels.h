@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What calls of GPU drivers are called where they are counted by the stack that made them. */
+#ifndef CAPTURE_GPU_LABELS_H
+#define CAPTURE_GPU_LABELS_H
+
+#include <inspect/gpu_tracing.h>
+#include <inspect/waits.h>
+
+struct gpu_labels {
+	const struct gpu_calls_config *config; /* borrowed */
+	ARRAY(uint32_t) by_number;             /* label + 1; 0: none yet */
+	struct strbuf text;
+};
+void gpu_labels_release(struct gpu_labels *l);
+
+/* The label of the call that the probe has given that number: "RM_ALLOC NV50_MEMORY_VIRTUAL",
+ * "poll nvidiactl", with " = NV_ERR_NO_MEMORY" behind it when it failed. 0 or -ENOMEM. */
+int gpu_labels_find(struct gpu_labels *l, struct offcpu_probe *probe, struct waits *w,
+		    int32_t number, uint32_t *ret_label);
+
+#endif
