@@ -50,11 +50,9 @@ __noinline int keep_frame(__u32 i)
 	frame->file.inode = at.inode;
 	frame->file.device = at.device;
 	frame->file.generation = at.generation;
-	if (at.file_va) {
-		struct syscalls_file_key key = frame->file;
-
-		keep_file_name(&key, (struct file___file *)at.file_va);
-	}
+	/* The key lies in the map: for a copy the stack has no room. */
+	if (at.file_va)
+		keep_file_name(&frame->file, (struct file___file *)at.file_va);
 	return 0;
 }
 
