@@ -7,6 +7,7 @@
 #include <inspect/elf_file.h>
 #include <inspect/procfs.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #define PAUSE_LEAST_NS (2 * NSEC_PER_MSEC)
 #define PAUSE_MOST_NS NSEC_PER_SEC
@@ -319,7 +320,7 @@ static int keep(struct unwind_processes *u, struct known_process *p)
 		       : 0;
 }
 
-int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off)
+static int refresh(struct unwind_processes *u, pid_t pid, bool put_off)
 {
 	uint64_t start_ns = clock_now_ns();
 	struct known_process *p = find_process(u, pid);
@@ -350,6 +351,33 @@ int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off)
 	else if (!err) /* making rows happens once; reading mappings costs as much each time */
 		err = replace(u, p, clock_now_ns() - start_ns - u->rows_ns);
 	return err ? err : u->was_put_off;
+}
+
+static bool executable_of(pid_t pid, struct stat *ret)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return !stat(path, ret);
+}
+
+/* Its mappings are read, rows are made, which takes time, and then the ranges are published. Those
+ * of a program that has been replaced meanwhile would be taken for the new one's, at the same
+ * addresses if both are linked to fixed ones. An exec after that drops them itself. */
+int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off)
+{
+	struct stat before, after;
+	bool again = true;
+	int err = 0;
+
+	for (int i = 0; i < 3 && again; i++) {
+		bool known = executable_of(pid, &before);
+
+		err = refresh(u, pid, put_off);
+		again = err >= 0 && known && executable_of(pid, &after) &&
+			(before.st_ino != after.st_ino || before.st_dev != after.st_dev);
+	}
+	return err;
 }
 
 bool unwind_process_is_used(const struct unwind_processes *u, pid_t pid)
