@@ -246,7 +246,8 @@ static __always_inline void end_thread(struct call_state *st, struct task_struct
 	count(SYSCALLS_ENDED_THREADS, 1);
 	if (now_ns > from_ns && target_shared.active)
 		count(SYSCALLS_ENDED_NS, now_ns - from_ns);
-	if (st->enter_ns && !(traits_of(st->code) & SYSCALLS_NO_RETURN))
+	/* The ends of calls are not seen any more when it is over. */
+	if (st->enter_ns && target_shared.active && !(traits_of(st->code) & SYSCALLS_NO_RETURN))
 		count(SYSCALLS_UNMATCHED_ENTER, 1);
 	if (setup.by & (SYSCALLS_BY_THREAD | SYSCALLS_BY_LOCK))
 		keep_name(task);

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Command lines that cannot work are answered with what would; targets, outputs and filters.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1

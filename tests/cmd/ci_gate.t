@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # The job in docs/ci-gate.md, step by step, on a small repository.
 . "$(dirname "$0")/lib.sh"
 command -v git >/dev/null || skip_all 'git is not here'

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Names and lines wherever they lie: in the file, in MiniDebugInfo, in debug files of this host and of
 # another root, on a debuginfod server; and nothing of a file that is not the right one.
 . "$(dirname "$0")/lib.sh"

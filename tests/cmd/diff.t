@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # inspect diff: exact tables from text, and a difference that was made between two recordings.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1

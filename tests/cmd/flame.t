@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # inspect flame: from a file, from text and live; the picture as a file, and the folded stacks.
 # (What a browser does with the picture: flame_browser.t.)
 . "$(dirname "$0")/lib.sh"

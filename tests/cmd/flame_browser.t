@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Flame graphs as a reader uses them, in headless Chromium.
 . "$(dirname "$0")/lib.sh"
 for program in chromium chromedriver python3; do

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # What --json prints is what docs/json says, members added without a description included.
 . "$(dirname "$0")/lib.sh"
 

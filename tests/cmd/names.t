@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Names are those of the code that ran, travel with the file, and are safe in every output.
 . "$(dirname "$0")/lib.sh"
 record() {

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Files that are hard to name: unusual layouts, huge, stripped, and inlined functions.
 . "$(dirname "$0")/lib.sh"
 CC=${CC:-cc}

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # /tmp/perf-PID.map: the process's own one, found when it is gone, and only of the right owner.
 . "$(dirname "$0")/lib.sh"
 record() {

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Processes that are hard to name: gone, in other namespaces, libraries that go, moved code.
 . "$(dirname "$0")/lib.sh"
 CC=${CC:-cc}

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # What is written where: losses on stderr, files that are not overwritten, stdout by its names; and
 # what is read when no FILE is given.
 . "$(dirname "$0")/lib.sh"

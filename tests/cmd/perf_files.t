@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Files of perf that hold less, or other things, than stacks with samples; and one of a recorder
 # that was killed.
 . "$(dirname "$0")/lib.sh"

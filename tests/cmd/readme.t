@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # README.md shows commands that exist, files that are there, and output as it looks today.
 . "$(dirname "$0")/lib.sh"
 

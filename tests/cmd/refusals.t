@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # What the kernel forbids is explained, with the least change that helps; what it allows works.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip_all 'becoming another user and setting sysctls needs root'

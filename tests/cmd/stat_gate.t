@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # The gate of inspect stat: verdicts and exit codes, on numbers that CMD prints and so are known.
 . "$(dirname "$0")/lib.sh"
 repo=$PWD

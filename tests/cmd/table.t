@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # Tables as people see them: on a terminal of some size, and in a pipe.
 . "$(dirname "$0")/lib.sh"
 cd "$tmp" || exit 1

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # perf-script and folded text as flame and report take it, against a folder written from the rules.
 . "$(dirname "$0")/lib.sh"
 fold=$PWD/tests/cmd/fold.py
