@@ -64,6 +64,7 @@ struct thread {
 	__u32 n_links;
 	__u32 pid, tid;
 	bool running;
+	bool ended; /* its totals are told: a zombie is still in the list of tasks */
 };
 
 TASK_STATES(threads, struct thread)
@@ -223,6 +224,7 @@ static __always_inline void end_thread(struct thread *t, struct task_struct *tas
 	struct offcpu_losses *l;
 	__u32 serial = t->wait.thread;
 
+	t->ended = true;
 	fill_totals(t, task, now_ns, &total);
 	if (!bpf_map_update_elem(&totals, &serial, &total, BPF_ANY)) {
 		__sync_fetch_and_add(&totals_added, 1);
@@ -497,7 +499,7 @@ int end(struct bpf_iter__task *ctx)
 	if (!task)
 		return 0;
 	t = threads_of(task);
-	if (!t)
+	if (!t || t->ended)
 		return 0;
 	if (t->running && setup.with_ticks)
 		note_running(t, now_ns);

@@ -96,7 +96,7 @@ static __noinline int is_idle_futex(struct task_struct *task, __u64 waited_ns)
 	return (op == FUTEX_WAIT_BITSET || op == FUTEX_WAIT) && waited_ns >= IDLE_WAIT_NS;
 }
 
-static __noinline int futex_wait(struct finished *f, __u32 pid, const struct call_args *args)
+static __always_inline int futex_wait(struct finished *f, __u32 pid, const struct call_args *args)
 {
 	__u32 op = args->v[1] & FUTEX_OP_MASK;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "stat.h"
 
+#include <inspect/clock.h>
 #include <inspect/command.h>
 #include <inspect/term.h>
 
@@ -153,6 +154,24 @@ static int stat_main(const struct stat_values *v, const struct operands *operand
 	return err;
 }
 
+/* To whoever gives perf stat's -d, -dd or -ddd, which are no times. */
+static void answer_detail(int argc, char **argv, struct diag *d)
+{
+	uint64_t ns;
+
+	for (int i = 1; i < argc && !str_eq(argv[i], "--"); i++) {
+		bool no_time = str_eq(argv[i], "-d") && i + 1 < argc &&
+			       duration_parse(argv[i + 1], NSEC_PER_SEC, &ns);
+
+		if (no_time || str_eq(argv[i], "-dd") || str_eq(argv[i], "-ddd")) {
+			diag_fix(
+				d,
+				"inspect stat --detail …      (perf stat's -d; here -d is how long)");
+			return;
+		}
+	}
+}
+
 static int run(int argc, char **argv, struct diag *d, bool *json)
 {
 	CLEANUP(stat_values_release) struct stat_values v = {0};
@@ -168,8 +187,10 @@ static int run(int argc, char **argv, struct diag *d, bool *json)
 				    operands.v - 1, false, &operands, d);
 	}
 	*json = v.common.json;
-	if (err)
+	if (err) {
+		answer_detail(argc, argv, d);
 		return EXIT_USAGE;
+	}
 	err = stat_main(&v, &operands, &exit_code, d);
 	return err && !exit_code ? EXIT_OWN_FAILURE : exit_code;
 }

@@ -59,6 +59,11 @@ answered '--delay' record -D 100 -- ./prog 0.1 0
 answered '-t TID' record --no-inherit -p $busy -- sleep 0.1
 ok '[ ! -e x.svg ]' 'and nothing is written'
 
+# --- perf stat ---
+answered 'stat --detail' stat -d true
+answered 'stat --detail' stat -d -- true
+answered 'stat --detail' stat -ddd true
+
 # --- perf report and the others ---
 "$INSPECT" record -q -F 499 -o inspect.data -- "$W/shares" 0.5 >/dev/null
 cp inspect.data perf.data

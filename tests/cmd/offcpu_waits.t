@@ -106,6 +106,22 @@ poll 2 fds
 poll TCP $(truth client)" 'poll and epoll of one socket say which peer'
 is "$(jq -r '[.waits[] | select(.reason == "gpu") | .for] | .[]' "$tmp/peers.json")" "[gpu: poll] /dev/nvidia-test-$$/node" \
 	'poll of a GPU waits for the GPU'
+# A process that has ended and that nobody has waited for.
+"$python" -c '
+import os, time
+pid = os.fork()
+if not pid:
+    time.sleep(0.7)
+    os._exit(0)
+print(pid, flush=True)
+time.sleep(60)' >"$tmp/zombie" &
+parent=$!
+on_exit "kill $parent 2>/dev/null"
+until [ -s "$tmp/zombie" ]; do sleep 0.02; done
+"$INSPECT" offcpu --json -p "$(cat "$tmp/zombie")" -d 1.2 >"$tmp/ended.json" 2>/dev/null
+is "$(jq -c '[.threads[].tid]' "$tmp/ended.json")" "[$(cat "$tmp/zombie")]" 'a zombie is one thread, told once'
+near "$(jq '.threads[0] | .running_percent + .runnable_percent + .waiting_percent' "$tmp/ended.json")" 100 1 'and its parts are all of it'
+kill $parent
 "$python" "$tmp/peers.py" forever >"$tmp/address" &
 waiter=$!
 on_exit "kill $waiter 2>/dev/null"
