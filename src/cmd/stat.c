@@ -164,9 +164,7 @@ static void answer_detail(int argc, char **argv, struct diag *d)
 			       duration_parse(argv[i + 1], NSEC_PER_SEC, &ns);
 
 		if (no_time || str_eq(argv[i], "-dd") || str_eq(argv[i], "-ddd")) {
-			diag_fix(
-				d,
-				"inspect stat --detail …      (perf stat's -d; here -d is how long)");
+			diag_fix(d, "inspect stat --detail …      (perf's -d)");
 			return;
 		}
 	}
