@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs beside others: what it asserts does not depend on what else the machine does.
 # Code made at run time: jitdump by time, perf maps, and neither.
 . "$(dirname "$0")/lib.sh"
 # Percent of all samples whose leaf is a function

@@ -1,6 +1,5 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Runs beside others: what it asserts does not depend on what else the machine does.
 # Kernel names: BPF programs that come and go, and never this kernel's for another one's addresses.
 . "$(dirname "$0")/lib.sh"
 functions() {
