@@ -35,4 +35,10 @@ void term_ascii(struct strbuf *out, const char *s);
  * width is 0. A width below that of the dots counts as theirs. */
 void term_cut_middle(struct strbuf *out, const char *s, unsigned width, const char *dots);
 
+/* Appends s broken between words into lines of `width` columns. The first has `used` columns
+ * already; the others begin with `prefix`, and a space or more of s. A word too wide for any line
+ * stays whole; width 0 breaks nothing. The number of lines. */
+size_t term_wrap(struct strbuf *out, const char *s, unsigned width, unsigned used,
+		 const char *prefix);
+
 #endif

@@ -216,3 +216,31 @@ void term_cut_middle(struct strbuf *out, const char *s, unsigned width, const ch
 	}
 	strbuf_add(out, s + i, n - i);
 }
+
+size_t term_wrap(struct strbuf *out, const char *s, unsigned width, unsigned used,
+		 const char *prefix)
+{
+	CLEANUP(strbuf_release) struct strbuf word = {0}; /* with the spaces before it */
+	unsigned columns, margin = term_columns(prefix);
+	size_t lines = 1;
+
+	for (const char *at = s; *at; at += word.n) {
+		size_t spaces = strspn(at, " ");
+
+		strbuf_clear(&word);
+		strbuf_add(&word, at, spaces + strcspn(at + spaces, " "));
+		if (word.failed) {
+			out->failed = true;
+			break;
+		}
+		columns = term_columns(strbuf_str(&word));
+		if (width && at > s && used > margin && used + columns > width) {
+			strbuf_printf(out, "\n%s", prefix);
+			used = margin;
+			lines++;
+		}
+		strbuf_puts(out, strbuf_str(&word));
+		used += columns;
+	}
+	return lines;
+}

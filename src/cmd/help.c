@@ -5,9 +5,14 @@
 #include <inspect/command.h>
 #include <inspect/near_miss.h>
 #include <inspect/perf_sampler.h>
+#include <inspect/term.h>
 #include <inspect/version.h>
 #include <zlib.h>
 #include <zstd.h>
+
+/* What lines that go on begin with. */
+#define USAGE_MARGIN "          "
+#define SUMMARY_MARGIN "                    "
 
 void help_overview(FILE *out)
 {
@@ -18,9 +23,14 @@ void help_overview(FILE *out)
 	      "\n"
 	      "The question, and the command that answers it:\n",
 	      out);
-	for (size_t i = 0; commands[i]; i++)
-		fprintf(out, "\n  %s\n    inspect %-8s %s\n", commands[i]->question,
-			commands[i]->name, commands[i]->summary);
+	for (size_t i = 0; commands[i]; i++) {
+		CLEANUP(strbuf_release) struct strbuf line = {0}, wrapped = {0};
+
+		strbuf_printf(&line, "    inspect %-8s %s", commands[i]->name,
+			      commands[i]->summary);
+		term_wrap(&wrapped, strbuf_str(&line), term_width(fileno(out)), 0, SUMMARY_MARGIN);
+		fprintf(out, "\n  %s\n%s\n", commands[i]->question, strbuf_str(&wrapped));
+	}
 	fputs("\n"
 	      "To begin with, on a process that is slow now, and on one that hangs:\n"
 	      "    inspect record -p PID -d 10 && inspect report\n"
@@ -32,13 +42,17 @@ void help_overview(FILE *out)
 
 void help_command(const struct command *c, FILE *out)
 {
+	unsigned columns = term_width(fileno(out));
 	const char *prefix = "usage:";
 
 	for (const char *line = c->usage; *line;) {
-		int n = (int)strcspn(line, "\n");
-		bool own = str_starts(line, c->name);
+		CLEANUP(strbuf_release) struct strbuf text = {0}, wrapped = {0};
+		size_t n = strcspn(line, "\n");
 
-		fprintf(out, "%-6s %s%.*s\n", prefix, own ? "inspect " : "", n, line);
+		strbuf_printf(&text, "%-6s %s%.*s", prefix,
+			      str_starts(line, c->name) ? "inspect " : "", (int)n, line);
+		term_wrap(&wrapped, strbuf_str(&text), columns, 0, USAGE_MARGIN);
+		fprintf(out, "%s\n", strbuf_str(&wrapped));
 		prefix = "   or:";
 		line += n + (line[n] == '\n');
 	}

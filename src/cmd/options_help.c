@@ -19,9 +19,11 @@ static void option_spelling(const struct option *o, struct strbuf *out)
 		strbuf_printf(out, " %s", o->arg);
 }
 
-static void option_help(const struct option *o, FILE *out)
+static void option_help(const struct option *o, unsigned columns, FILE *out)
 {
-	CLEANUP(strbuf_release) struct strbuf left = {0};
+	/* One space less than HELP_COLUMN: each word brings the one before it. */
+	static const char margin[HELP_COLUMN] = {[0 ... HELP_COLUMN - 2] = ' '};
+	CLEANUP(strbuf_release) struct strbuf left = {0}, text = {0};
 	unsigned width;
 
 	option_spelling(o, &left);
@@ -31,7 +33,8 @@ static void option_help(const struct option *o, FILE *out)
 		fputc('\n', out);
 		width = 0;
 	}
-	fprintf(out, "%*s%s\n", (int)(HELP_COLUMN - width), "", o->help);
+	term_wrap(&text, o->help, columns, HELP_COLUMN, margin);
+	fprintf(out, "%*s%s\n", (int)(HELP_COLUMN - width), "", strbuf_str(&text));
 }
 
 static bool is_listed(const struct option *o)
@@ -41,6 +44,8 @@ static bool is_listed(const struct option *o)
 
 void options_help(const struct option_binding *bindings, size_t n_bindings, FILE *out)
 {
+	unsigned columns = term_width(fileno(out));
+
 	for (size_t i = 0; i < n_bindings; i++) {
 		const struct option_group *group = bindings[i].group;
 		bool titled = false;
@@ -51,7 +56,7 @@ void options_help(const struct option_binding *bindings, size_t n_bindings, FILE
 			if (!titled)
 				fprintf(out, "\n%s:\n", group->title);
 			titled = true;
-			option_help(o, out);
+			option_help(o, columns, out);
 		}
 	}
 }

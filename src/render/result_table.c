@@ -11,7 +11,6 @@
 enum {
 	ROWS_MIN = 5,     /* whatever the terminal */
 	LINES_AROUND = 5, /* a blank line, title, heading, "more", and the prompt */
-	WRAP_INDENT = 4,  /* of lines that go on: "#   " */
 };
 
 #define CUT_COLUMNS_MIN 12U  /* the cut column stays this wide, whatever the terminal */
@@ -202,29 +201,13 @@ static int table_print(struct table *t)
  * number of lines. */
 static size_t put_wrapped(FILE *out, struct strbuf *line, const struct table_options *o)
 {
-	CLEANUP(strbuf_release) struct strbuf word = {0}; /* with the spaces before it */
-	size_t lines = 1;
-	unsigned used = 2;
+	CLEANUP(strbuf_release) struct strbuf wrapped = {0};
+	size_t lines;
 
 	spell(line, o);
-	fputs("# ", out);
-	for (const char *at = strbuf_str(line); *at; at += word.n) {
-		size_t n = strspn(at, " ");
-
-		strbuf_clear(&word);
-		strbuf_add(&word, at, n + strcspn(at + n, " "));
-		if (word.failed)
-			break;
-		if (o->width && used > WRAP_INDENT &&
-		    used + term_columns(strbuf_str(&word)) > o->width) {
-			fputs("\n#  ", out);
-			used = WRAP_INDENT - 1;
-			lines++;
-		}
-		fputs(strbuf_str(&word), out);
-		used += term_columns(strbuf_str(&word));
-	}
-	putc('\n', out);
+	lines = term_wrap(&wrapped, strbuf_str(line), o->width, 2, "#  ");
+	fprintf(out, "# %s\n", strbuf_str(&wrapped));
+	line->failed |= wrapped.failed;
 	return lines;
 }
 

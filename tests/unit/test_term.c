@@ -216,6 +216,30 @@ static void test_character_set(void **state UNUSED)
 	}
 }
 
+static void check_wrap(const char *s, unsigned width, unsigned used, const char *prefix,
+		       const char *wanted, size_t lines)
+{
+	CLEANUP(strbuf_release) struct strbuf out = {0};
+
+	assert_int_equal(term_wrap(&out, s, width, used, prefix), lines);
+	assert_string_equal(strbuf_str(&out), wanted);
+}
+
+static void test_wrap(void **state UNUSED)
+{
+	check_wrap("", 10, 0, "", "", 1);
+	check_wrap("one two three", 0, 0, "  ", "one two three", 1);
+	check_wrap("one two three", 13, 0, "  ", "one two three", 1);
+	check_wrap("one two three", 12, 0, "  ", "one two\n   three", 2);
+	/* What is there already counts, and a wide word stays whole on a line of its own. */
+	check_wrap("one two", 10, 6, "#", "one\n# two", 2);
+	check_wrap("a incomprehensible b", 6, 0, "", "a\n incomprehensible\n b", 3);
+	check_wrap("\xe6\x97\xa5\xe6\x9c\xac caf\xc3\xa9", 9, 0, "",
+		   "\xe6\x97\xa5\xe6\x9c\xac caf\xc3\xa9", 1);
+	check_wrap("\xe6\x97\xa5\xe6\x9c\xac caf\xc3\xa9", 8, 0, "",
+		   "\xe6\x97\xa5\xe6\x9c\xac\n caf\xc3\xa9", 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -223,6 +247,7 @@ int main(void)
 		cmocka_unit_test(test_cut),    cmocka_unit_test(test_cut_bound),
 		cmocka_unit_test(test_width),  cmocka_unit_test(test_color),
 		cmocka_unit_test(test_ascii),  cmocka_unit_test(test_character_set),
+		cmocka_unit_test(test_wrap),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
