@@ -29,6 +29,7 @@ struct session {
 	uint64_t last_interval_ns; /* since the start */
 	unsigned tick_ms, intervals;
 	bool interval_ended; /* the callback or the number of intervals */
+	bool target_ended;   /* before the counters were stopped: the last wall_ns is its end */
 	note_list *notes;
 	struct diag *d;
 };
@@ -164,6 +165,7 @@ static void forget_partial_delay(const struct session *s, struct task_usage *u)
 		u->run_delay_ns = NAN;
 }
 
+/* What CMD used, or what others have since the start: of these it was read with the counters. */
 static void usage_end(struct session *s)
 {
 	struct task_usage *u = &s->result->usage;
@@ -178,7 +180,6 @@ static void usage_end(struct session *s)
 			task_usage_unknown(u);
 		task_usage_subtract(u, &s->before);
 	} else {
-		read_usage(s, u);
 		task_usage_subtract(u, &s->before);
 		forget_partial_switches(s, u);
 		s->result->left_out = s->left_out.pids.n;
@@ -401,7 +402,7 @@ static int do_timers(struct session *s)
 	return 0;
 }
 
-/* Whether the measurement is over; its end is noted as near to the event as possible. */
+/* Whether the measurement is over. */
 static bool is_over(struct session *s, bool child_ended, bool target_ended)
 {
 	const struct counting_config *c = s->config;
@@ -409,9 +410,8 @@ static bool is_over(struct session *s, bool child_ended, bool target_ended)
 	uint64_t elapsed_ns = clock_now_ns() - s->start_ns;
 	bool runs = r->child.pid && !child_ended;
 
-	if (child_ended || r->interrupted || s->interval_ended)
-		return true;
-	if (target_ended && target_is_gone(s))
+	s->target_ended = (child_ended && measures_child(s)) || (target_ended && target_is_gone(s));
+	if (child_ended || r->interrupted || s->interval_ended || s->target_ended)
 		return true;
 	if (c->timeout_ns && runs && elapsed_ns >= c->timeout_ns) {
 		r->timed_out = true;
@@ -512,11 +512,15 @@ static int finish(struct session *s)
 	struct counting *r = s->result;
 	int err = counters_stop(r->counters);
 
+	if (!s->target_ended)
+		r->wall_ns = clock_now_ns() - s->start_ns;
+	task_usage_unknown(&r->usage);
+	if (!measures_child(s))
+		read_usage(s, &r->usage);
 	if (!err)
 		err = counters_read(r->counters);
 	if (!err)
 		last_interval(s);
-	task_usage_unknown(&r->usage);
 	if (s->io_fd >= 0)
 		task_usage_io_read(s->io_fd, &r->usage);
 	if (measures_child(s))

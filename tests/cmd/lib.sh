@@ -137,13 +137,18 @@ unlike() {
 	}
 }
 
-# A number within a distance of what it should be: near GOT WANT TOLERANCE NAME
-near() {
-	local rc=0
+# within GOT WANTED TOLERANCE: whether GOT is a number that near
+within() {
 	awk -v got="$1" -v want="$2" -v tolerance="$3" 'BEGIN {
 		number = "^[-+]?[0-9]*[.]?[0-9]+([eE][-+]?[0-9]+)?$"
 		exit !(got ~ number && got - want <= tolerance && want - got <= tolerance)
-	}' </dev/null || rc=1
+	}' </dev/null
+}
+
+# A number within a distance of what it should be: near GOT WANT TOLERANCE NAME
+near() {
+	local rc=0
+	within "$1" "$2" "$3" || rc=1
 	result $rc "$4" || {
 		diag "  got '$1', wanted $2 within $3"
 		return 1
