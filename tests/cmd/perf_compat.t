@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
+# Runs beside others: what it asserts does not depend on what else the machine does.
 # perf reads our files and we read perf's, with the same counts, names and shares.
 . "$(dirname "$0")/lib.sh"
 command -v perf >/dev/null || skip_all 'no perf here to compare with'
