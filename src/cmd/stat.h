@@ -157,7 +157,8 @@ struct stat_session {
 	bool versus_split;
 	char *versus_shell[4]; /* sh -c B */
 	char *command;         /* CMD as one line; NULL none */
-	char *target_text;     /* "-p 4711", "-- CMD" for command lines in advice */
+	char *target_text;     /* "-p 4711 -d 10", "-- CMD" for command lines in advice */
+	char *target_given;    /* "-p 4711" */
 	int signal_fd;
 	bool interrupted;
 	size_t left_out; /* children of -p that were not counted, in the run they used most in */

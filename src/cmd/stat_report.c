@@ -337,7 +337,7 @@ static void add_facts(const struct stat_session *s, struct result *r)
 	result_fact(r, "command", s->command ? "command" : "",
 		    s->command ? cell_text(r, s->command) : cell_null(r, "no command was run"));
 	result_fact(r, "target", s->command && !s->target.cmd_times_only ? "" : "target",
-		    cell_text(r, s->target_text));
+		    cell_text(r, s->target_given));
 	result_fact(r, "repeat", runs > 1 ? "runs" : "", cell_u64(CELL_COUNT, runs));
 	result_fact(r, "warmup", "", cell_u64(CELL_COUNT, s->v->warmup));
 	result_fact(r, "attempts", s->attempt > 1 ? "attempts" : "",

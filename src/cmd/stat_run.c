@@ -13,13 +13,14 @@
 static int describe_target(struct stat_session *s)
 {
 	const struct stat_values *v = s->v;
-	CLEANUP(strbuf_release) struct strbuf b = {0}, cmd = {0};
+	CLEANUP(strbuf_release) struct strbuf b = {0}, given = {0}, cmd = {0};
 	const struct operands *o = &s->operands;
 
 	for (size_t i = 0; i < o->n; i++)
 		strbuf_printf(&cmd, "%s%s", i ? " " : "", o->v[i]);
 	target_text_put(&v->target, v->duration.duration_ns, o, &s->target, &b);
-	if (o->n && strbuf_take(&cmd, &s->command))
+	target_text_given(&v->target, v->duration.duration_ns, o, &s->target, &given);
+	if ((o->n && strbuf_take(&cmd, &s->command)) || strbuf_take(&given, &s->target_given))
 		return -ENOMEM;
 	return strbuf_take(&b, &s->target_text);
 }
@@ -141,6 +142,7 @@ void stat_session_release(struct stat_session *s)
 	free(s->line_values);
 	free(s->command);
 	free(s->target_text);
+	free(s->target_given);
 	stat_metrics_release(&s->metrics);
 	counter_events_release(&s->events);
 	note_list_release(&s->notes);

@@ -4,8 +4,11 @@
 
 #include <inspect/capture.h>
 
-/* What is measured, as it goes into a proposed command line, quoted for a shell: "-p 4711 -d 10",
- * "-- CMD…". What has no end of its own gets one. Appended. */
+/* What is measured, quoted for a shell: "-p 4711", "-p 4711 -d 5", "-- CMD…". out is empty. */
+void target_text_given(const struct target_options *o, uint64_t duration_ns,
+		       const struct operands *operands, const struct target *t, struct strbuf *out);
+
+/* The same for a proposed command line: what has no end of its own gets one, "-p 4711 -d 10". */
 void target_text_put(const struct target_options *o, uint64_t duration_ns,
 		     const struct operands *operands, const struct target *t, struct strbuf *out);
 

@@ -67,24 +67,33 @@ static void test_target(void **state UNUSED)
 		uint64_t duration_ns;
 		const struct operands *operands;
 		const struct target *target;
-		const char *want;
+		const char *given, *end; /* what a proposed command has beside it */
 	} rows[] = {
-		{{0}, 0, &cmd, &child, "-- './a b' -x"},
-		{{0}, 2500000000, &cmd, &child, "-d 2.5 -- './a b' -x"},
-		{{.pids = "7,8", .children = true}, 0, &none, &child, "-p 7,8 --children -d 10"},
-		{{.pids = "7"}, 0, &cmd, &load, "-p 7 -d 10"},
-		{{.tids = "7"}, 1000000000, &none, &child, "-t 7 -d 1"},
-		{{.cgroup = "/a b"}, 0, &none, &child, "--cgroup '/a b' -d 10"},
-		{{.all = true}, 0, &none, &all, "-a -d 10"},
-		{{.cpus = "0-1"}, 0, &none, &all, "-C 0-1 -d 10"},
+		{{0}, 0, &cmd, &child, "-- './a b' -x", ""},
+		{{0}, 2500000000, &cmd, &child, "-d 2.5 -- './a b' -x", ""},
+		{{.pids = "7,8", .children = true},
+		 0,
+		 &none,
+		 &child,
+		 "-p 7,8 --children",
+		 " -d 10"},
+		{{.pids = "7"}, 0, &cmd, &load, "-p 7", " -d 10"},
+		{{.tids = "7"}, 1000000000, &none, &child, "-t 7 -d 1", ""},
+		{{.cgroup = "/a b"}, 0, &none, &child, "--cgroup '/a b'", " -d 10"},
+		{{.all = true}, 0, &none, &all, "-a", " -d 10"},
+		{{.cpus = "0-1"}, 0, &none, &all, "-C 0-1", " -d 10"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		CLEANUP(strbuf_release) struct strbuf b = {0};
+		CLEANUP(strbuf_release) struct strbuf b = {0}, given = {0};
 
+		target_text_given(&rows[i].o, rows[i].duration_ns, rows[i].operands, rows[i].target,
+				  &given);
+		assert_string_equal(strbuf_str(&given), rows[i].given);
+		strbuf_puts(&given, rows[i].end);
 		target_text_put(&rows[i].o, rows[i].duration_ns, rows[i].operands, rows[i].target,
 				&b);
-		assert_string_equal(strbuf_str(&b), rows[i].want);
+		assert_string_equal(strbuf_str(&b), strbuf_str(&given));
 	}
 }
 
