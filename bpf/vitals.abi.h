@@ -11,13 +11,34 @@ struct vitals_setup {
 	__u64 pid_ns_inode; /* 0: the initial namespace */
 };
 
+/* What a wait in futex(2) is by its registers; some are told apart by the caller's memory alone. */
+enum vitals_wait {
+	VITALS_NO_LOCK,
+	VITALS_LOCK,
+	VITALS_LOCK_OR_JOIN,      /* musl's pthread_join: the word is in a thread's descriptor */
+	VITALS_LOCK_OR_TIMED,     /* glibc: a mutex has an owner, a condition none */
+	VITALS_LOCK_OR_CONDITION, /* Rust: nothing tells */
+	/* In bytes from the word. Sources: musl, struct pthread (self, detach_state);
+	 * glibc, struct __pthread_mutex_s (lock, count, owner). */
+	VITALS_OWNER_OFFSET = 8,
+#if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
+	VITALS_SELF_BEFORE = 56,
+#else
+	VITALS_SELF_BEFORE = 40,
+#endif
+	VITALS_PID_BITS = 0x3fffff, /* PID_MAX_LIMIT - 1, include/linux/threads.h */
+};
+
 struct vitals_record {
 	__u32 pid, tid;
 	__u64 run_ns, delay_ns, start_ns;
 	__u32 fd_table, fd_limit;
+	__u64 lock_va, lock_wait_ns; /* the lock that it waits for, how long since the start */
+	__u32 found;                 /* enum vitals_wait: it slept already */
+	__u32 waiting_key;           /* in the map of those that wait */
 	char comm[16];
 };
-_Static_assert(sizeof(struct vitals_record) == 56, "padding");
+_Static_assert(sizeof(struct vitals_record) == 80, "padding");
 
 struct vitals_lock {
 	__u32 pid;
@@ -43,6 +64,7 @@ struct vitals_refused {
 };
 
 struct vitals_shared {
+	__u64 finds_waits;     /* set by the tool for one walk: who sleeps already is found */
 	__u64 dropped;         /* waits that the maps had no room for */
 	__u64 refused_dropped; /* refusals, likewise */
 };

@@ -19,14 +19,15 @@ enum {
 	RLIMIT_NOFILE_INDEX = 7, /* include/uapi/asm-generic/resource.h */
 	TASK_ASLEEP = 0x3,       /* TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE, linux/sched.h */
 	FUTEX_COMMANDS = 0x7f,   /* include/uapi/linux/futex.h */
+	FUTEX_BY_REALTIME = 256,
 	FUTEX_IS_WAIT = 0,
 	FUTEX_IS_LOCK_PI = 6,
 	FUTEX_IS_WAIT_BITSET = 9,
 	FUTEX_IS_LOCK_PI2 = 13,
 	LOCKED_WITH_WAITERS = 2, /* the state of a mutex in glibc, Go and Rust */
 	FRAME_BYTES = 1024,
-	PID_BITS = 0x3fffff, /* PID_MAX_LIMIT - 1, include/linux/threads.h */
 	E_AGAIN = 11,
+	E_EXIST = 17,
 	E_NFILE = 23,
 	E_MFILE = 24,
 #if defined(__TARGET_ARCH_x86)
@@ -73,33 +74,6 @@ struct task_struct___tasks {
 };
 #pragma clang attribute pop
 
-/* --- times ------------------------------------------------------------------------------------ */
-
-SEC("iter/task")
-int each_task(struct bpf_iter__task *ctx)
-{
-	struct task_struct *task = ctx->task;
-	struct task_struct___tasks *t = (void *)task;
-	struct vitals_record r = {};
-
-	if (!task)
-		return 0;
-	r.tid = task_tid(task, setup.pid_ns_inode);
-	r.pid = task_pid(task, setup.pid_ns_inode);
-	if (!r.tid)
-		return 0; /* of another pid namespace */
-	r.run_ns = BPF_CORE_READ(t, se.sum_exec_runtime);
-	if (bpf_core_field_exists(t->sched_info.run_delay))
-		r.delay_ns = BPF_CORE_READ(t, sched_info.run_delay);
-	r.start_ns = BPF_CORE_READ(t, start_time);
-	r.fd_table = BPF_CORE_READ(t, files, fdt, max_fds);
-	r.fd_limit = BPF_CORE_READ(t, signal, rlim[RLIMIT_NOFILE_INDEX].rlim_cur);
-	bpf_core_read(r.comm, sizeof(r.comm), &t->comm);
-	r.comm[sizeof(r.comm) - 1] = 0;
-	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
-	return 0;
-}
-
 /* --- locks ------------------------------------------------------------------------------------ */
 
 struct {
@@ -117,7 +91,7 @@ struct {
 } waited SEC(".maps");
 
 struct futex_call {
-	unsigned long nr, user_va, op, val, sp;
+	unsigned long nr, user_va, op, val, timeout_va, sp;
 };
 
 static __always_inline bool read_call(struct task_struct *task, struct futex_call *c)
@@ -127,9 +101,9 @@ static __always_inline bool read_call(struct task_struct *task, struct futex_cal
 	if (bpf_probe_read_kernel(&r, sizeof(r), task_user_regs(task)) || REGS_ARE_32_BIT(&r))
 		return false;
 #if defined(__TARGET_ARCH_x86)
-	*c = (struct futex_call){r.orig_ax, r.di, r.si, r.dx, r.sp};
+	*c = (struct futex_call){r.orig_ax, r.di, r.si, r.dx, r.r10, r.sp};
 #else
-	*c = (struct futex_call){r.regs[8], r.regs[0], r.regs[1], r.regs[2], r.sp};
+	*c = (struct futex_call){r.regs[8], r.regs[0], r.regs[1], r.regs[2], r.regs[3], r.sp};
 #endif
 	return c->nr == NR_FUTEX;
 }
@@ -137,23 +111,50 @@ static __always_inline bool read_call(struct task_struct *task, struct futex_cal
 /* Robust mutexes, and all of musl, hold their owner and the bit for waiters (futex(2)). */
 static __always_inline bool is_owned(__u32 val)
 {
-	return (val & 0x80000000) && !(val & 0x7fffffff & ~PID_BITS) && (val & PID_BITS);
+	return (val & 0x80000000) && !(val & 0x7fffffff & ~VITALS_PID_BITS) &&
+	       (val & VITALS_PID_BITS);
 }
 
 /* As mutexes wait. What else waits in futex(2), on conditions, semaphores and events, has another
  * value there: it waits for work, not for a lock. */
-static __always_inline bool is_lock(const struct futex_call *c)
+static __always_inline enum vitals_wait kind_of(const struct futex_call *c)
 {
 	unsigned int command = c->op & FUTEX_COMMANDS;
 	__u32 val = c->val;
 
 	if (command == FUTEX_IS_LOCK_PI || command == FUTEX_IS_LOCK_PI2)
-		return true;
+		return VITALS_LOCK;
 	/* musl's conditions wait on a word in the caller's own frame, with a mutex's value. */
-	if (c->user_va - c->sp < FRAME_BYTES)
-		return false;
-	return (command == FUTEX_IS_WAIT || command == FUTEX_IS_WAIT_BITSET) &&
-	       (val == LOCKED_WITH_WAITERS || is_owned(val));
+	if ((command != FUTEX_IS_WAIT && command != FUTEX_IS_WAIT_BITSET) ||
+	    c->user_va - c->sp < FRAME_BYTES)
+		return VITALS_NO_LOCK;
+	if (is_owned(val))
+		return VITALS_LOCK;
+	if (val != LOCKED_WITH_WAITERS)
+		return VITALS_NO_LOCK;
+	if (command == FUTEX_IS_WAIT)
+		return VITALS_LOCK_OR_JOIN;
+	/* Conditions have any value, also this one, in glibc since 2.41 and in Rust. glibc gives a
+	 * timeout, or a clock without one; Rust gives neither. */
+	return c->op & FUTEX_BY_REALTIME || c->timeout_va ? VITALS_LOCK_OR_TIMED
+							  : VITALS_LOCK_OR_CONDITION;
+}
+
+/* By what the caller's memory says. */
+static __always_inline bool is_lock(enum vitals_wait kind, __u64 user_va)
+{
+	__u64 self = 0;
+	__u32 owner = 0;
+
+	if (kind == VITALS_LOCK_OR_JOIN) {
+		bpf_probe_read_user(&self, sizeof(self), (void *)(user_va - VITALS_SELF_BEFORE));
+		return self != user_va - VITALS_SELF_BEFORE;
+	}
+	if (kind == VITALS_LOCK_OR_TIMED) {
+		bpf_probe_read_user(&owner, sizeof(owner), (void *)(user_va + VITALS_OWNER_OFFSET));
+		return owner && !(owner & ~VITALS_PID_BITS);
+	}
+	return kind != VITALS_NO_LOCK;
 }
 
 static __always_inline void count_dropped(void)
@@ -161,20 +162,38 @@ static __always_inline void count_dropped(void)
 	__sync_fetch_and_add(&shared.dropped, 1);
 }
 
+static __always_inline enum vitals_wait wait_of(struct task_struct *task, struct futex_call *ret)
+{
+	if (!(task_state(task) & TASK_ASLEEP) || BPF_CORE_READ(task, flags) & PF_KTHREAD ||
+	    !read_call(task, ret))
+		return VITALS_NO_LOCK;
+	return kind_of(ret);
+}
+
+/* `how`: BPF_ANY, or BPF_NOEXIST to leave a wait that is known. */
+static __always_inline bool put_wait(struct task_struct *task, __u64 user_va, __u64 how)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	struct vitals_waiting w = {.since_ns = bpf_ktime_get_ns()};
+	long err;
+
+	w.lock.pid = task_pid(task, setup.pid_ns_inode);
+	w.lock.user_va = user_va;
+	if (!w.lock.pid)
+		return false;
+	err = bpf_map_update_elem(&waiting, &tid, &w, how);
+	if (err && err != -E_EXIST)
+		count_dropped();
+	return !err;
+}
+
 static __always_inline void begin_wait(struct task_struct *task)
 {
-	struct vitals_waiting w = {};
 	struct futex_call c;
-	__u32 tid = BPF_CORE_READ(task, pid);
+	enum vitals_wait kind = wait_of(task, &c);
 
-	if (!(task_state(task) & TASK_ASLEEP) || BPF_CORE_READ(task, flags) & PF_KTHREAD ||
-	    !read_call(task, &c) || !is_lock(&c))
-		return;
-	w.lock.pid = task_pid(task, setup.pid_ns_inode);
-	w.lock.user_va = c.user_va;
-	w.since_ns = bpf_ktime_get_ns();
-	if (w.lock.pid && bpf_map_update_elem(&waiting, &tid, &w, BPF_ANY))
-		count_dropped();
+	if (is_lock(kind, c.user_va))
+		put_wait(task, c.user_va, BPF_ANY);
 }
 
 static __always_inline void end_wait(struct task_struct *task)
@@ -210,6 +229,59 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	if (!preempt)
 		begin_wait(prev);
 	end_wait(next);
+	return 0;
+}
+
+/* --- all threads ------------------------------------------------------------------------------ */
+
+/* One that slept before on_switch was attached. It may be awake again before its wait is in the map.
+ * Its memory is not at hand: the tool looks at that. */
+static __always_inline enum vitals_wait find_wait(struct task_struct *task)
+{
+	__u32 tid = BPF_CORE_READ(task, pid);
+	struct futex_call c;
+	enum vitals_wait kind = wait_of(task, &c);
+
+	if (kind == VITALS_NO_LOCK || kind == VITALS_LOCK_OR_CONDITION ||
+	    !put_wait(task, c.user_va, BPF_NOEXIST))
+		return VITALS_NO_LOCK;
+	if (wait_of(task, &c) == kind)
+		return kind;
+	bpf_map_delete_elem(&waiting, &tid);
+	return VITALS_NO_LOCK;
+}
+
+SEC("iter/task")
+int each_task(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct task_struct___tasks *t = (void *)task;
+	struct vitals_record r = {};
+	const struct vitals_waiting *w;
+
+	if (!task)
+		return 0;
+	r.tid = task_tid(task, setup.pid_ns_inode);
+	r.pid = task_pid(task, setup.pid_ns_inode);
+	if (!r.tid)
+		return 0; /* of another pid namespace */
+	r.run_ns = BPF_CORE_READ(t, se.sum_exec_runtime);
+	if (bpf_core_field_exists(t->sched_info.run_delay))
+		r.delay_ns = BPF_CORE_READ(t, sched_info.run_delay);
+	r.start_ns = BPF_CORE_READ(t, start_time);
+	r.fd_table = BPF_CORE_READ(t, files, fdt, max_fds);
+	r.fd_limit = BPF_CORE_READ(t, signal, rlim[RLIMIT_NOFILE_INDEX].rlim_cur);
+	bpf_core_read(r.comm, sizeof(r.comm), &t->comm);
+	r.comm[sizeof(r.comm) - 1] = 0;
+	r.waiting_key = BPF_CORE_READ(task, pid);
+	if (shared.finds_waits)
+		r.found = find_wait(task);
+	w = bpf_map_lookup_elem(&waiting, &r.waiting_key);
+	if (w) {
+		r.lock_va = w->lock.user_va;
+		r.lock_wait_ns = bpf_ktime_get_ns() - w->since_ns;
+	}
+	bpf_seq_write(ctx->meta->seq, &r, sizeof(r));
 	return 0;
 }
 

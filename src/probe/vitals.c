@@ -9,8 +9,8 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/bpf_tasks.h>
-#include <inspect/clock.h>
 #include <linux/version.h>
+#include <sys/uio.h>
 
 enum { VITALS_MAX = 1 << 20 };
 
@@ -28,6 +28,7 @@ struct bpf_tasks {
 	struct vitals *skeleton;
 	struct bpf_link *iterator;
 	bool has_locks;
+	bool has_read; /* who slept already is known */
 	enum extent extent;
 };
 
@@ -202,10 +203,55 @@ void bpf_tasks_close(struct bpf_tasks *b)
 
 /* --- reading ---------------------------------------------------------------------------------- */
 
+struct filling {
+	struct task_table *table;
+	int waiting_fd;
+};
+
+/* A wait that goes on, by what it has lasted so far. */
+static int add_wait(struct task_table *t, const struct vitals_record *r)
+{
+	for (size_t i = 0; i < t->locks.n; i++) {
+		struct lock_wait *l = &t->locks.v[i];
+
+		if (l->pid != r->pid || l->user_va != r->lock_va)
+			continue;
+		l->wait_ns += r->lock_wait_ns;
+		l->waiters++;
+		return 0;
+	}
+	return array_push(&t->locks, (struct lock_wait){r->pid, 1, r->lock_va, r->lock_wait_ns});
+}
+
+static bool memory_read(uint32_t pid, uint64_t user_va, void *ret, size_t n)
+{
+	struct iovec to = {ret, n};
+	struct iovec from = {(void *)(uintptr_t)user_va, n};
+
+	return process_vm_readv((pid_t)pid, &to, 1, &from, 1, 0) == (ssize_t)n;
+}
+
+/* Whether what slept already is a lock, by its process's memory; where that cannot be read, it is
+ * none. */
+static bool is_lock(const struct vitals_record *r)
+{
+	uint64_t self = 0, self_va = r->lock_va - VITALS_SELF_BEFORE;
+	uint32_t owner = 0;
+
+	if (r->found == VITALS_LOCK_OR_JOIN)
+		return memory_read(r->pid, self_va, &self, sizeof(self)) && self != self_va;
+	if (r->found == VITALS_LOCK_OR_TIMED)
+		return memory_read(r->pid, r->lock_va + VITALS_OWNER_OFFSET, &owner,
+				   sizeof(owner)) &&
+		       owner && owner <= VITALS_PID_BITS;
+	return true;
+}
+
 static int add_task(void *ctx, const void *element)
 {
 	const struct vitals_record *r = element;
-	struct task_table *t = ctx;
+	const struct filling *f = ctx;
+	struct task_table *t = f->table;
 	struct task_times one = {
 		.pid = r->pid,
 		.tid = r->tid,
@@ -218,53 +264,27 @@ static int add_task(void *ctx, const void *element)
 
 	memcpy(one.comm, r->comm, sizeof(one.comm));
 	one.comm[sizeof(one.comm) - 1] = '\0';
+	if (r->lock_va && !is_lock(r))
+		bpf_map_delete_elem(f->waiting_fd, &r->waiting_key);
+	else if (r->lock_va && add_wait(t, r))
+		return -ENOMEM;
 	return t->tasks.n < VITALS_MAX ? array_push(&t->tasks, one) : -E2BIG;
 }
 
-static int add_wait(struct task_table *t, const struct vitals_lock *lock, uint64_t ns,
-		    uint64_t times)
-{
-	for (size_t i = 0; i < t->locks.n; i++) {
-		struct lock_wait *l = &t->locks.v[i];
-
-		if (l->pid != lock->pid || l->user_va != lock->user_va)
-			continue;
-		l->wait_ns += ns;
-		l->waiters += (uint32_t)times;
-		return 0;
-	}
-	return array_push(&t->locks, (struct lock_wait){.pid = lock->pid,
-							.waiters = (uint32_t)times,
-							.user_va = lock->user_va,
-							.wait_ns = ns});
-}
-
-/* Waits that have ended, and what those of now have lasted so far. */
+/* Waits that have ended. */
 static int read_locks(const struct bpf_tasks *b, struct task_table *t)
 {
-	int waited_fd = bpf_map__fd(b->skeleton->maps.waited);
-	int waiting_fd = bpf_map__fd(b->skeleton->maps.waiting);
+	int fd = bpf_map__fd(b->skeleton->maps.waited), err = 0;
 	struct vitals_lock lock, *last = NULL;
-	uint32_t tid, *last_tid = NULL;
-	uint64_t now_ns = clock_now_ns();
-	int err = 0;
 
 	for (unsigned i = 0; !err && i < VITALS_LOCKS_MAX; i++, last = &lock) {
 		struct vitals_waited w;
 
-		if (bpf_map_get_next_key(waited_fd, last, &lock))
+		if (bpf_map_get_next_key(fd, last, &lock))
 			break;
-		if (!bpf_map_lookup_elem(waited_fd, &lock, &w))
+		if (!bpf_map_lookup_elem(fd, &lock, &w))
 			err = array_push(&t->locks, (struct lock_wait){lock.pid, (uint32_t)w.times,
 								       lock.user_va, w.ns});
-	}
-	for (unsigned i = 0; !err && i < VITALS_WAITING_MAX; i++, last_tid = &tid) {
-		struct vitals_waiting w;
-
-		if (bpf_map_get_next_key(waiting_fd, last_tid, &tid))
-			break;
-		if (!bpf_map_lookup_elem(waiting_fd, &tid, &w) && now_ns > w.since_ns)
-			err = add_wait(t, &w.lock, now_ns - w.since_ns, 1);
 	}
 	t->has_locks = true;
 	t->locks_dropped = b->skeleton->bss->shared.dropped;
@@ -292,9 +312,15 @@ static int read_refusals(const struct bpf_tasks *b, struct task_table *t)
 
 int bpf_tasks_read(void *ctx, struct task_table *ret)
 {
-	const struct bpf_tasks *b = ctx;
-	int err = probe_iterate_link(b->iterator, sizeof(struct vitals_record), add_task, ret);
+	struct bpf_tasks *b = ctx;
+	struct filling f = {ret, bpf_map__fd(b->skeleton->maps.waiting)};
+	/* First, lest a wait that ends meanwhile count twice. */
+	int err = b->has_locks ? read_locks(b, ret) : 0;
 
+	b->skeleton->bss->shared.finds_waits = b->has_locks && !b->has_read;
+	if (!err)
+		err = probe_iterate_link(b->iterator, sizeof(struct vitals_record), add_task, &f);
+	b->has_read = true;
 	ret->source = "BPF task iterator (se.sum_exec_runtime, sched_info.run_delay)";
 	ret->no_locks = "needs BPF programs at sched_switch, which could not be loaded";
 	ret->no_refusals = b->extent == TIMES_ALONE
@@ -304,7 +330,5 @@ int bpf_tasks_read(void *ctx, struct task_table *ret)
 	ret->refusals_source = b->extent == WITH_EXITS ? "BPF on the ends of all system calls"
 						       : "BPF on alloc_fd(), alloc_empty_file(), "
 							 "kernel_clone()";
-	if (!err && b->has_locks)
-		err = read_locks(b, ret);
 	return err || b->extent < WITH_EXITS ? err : read_refusals(b, ret);
 }

@@ -82,6 +82,15 @@ is "$(jq -r '.resources[] | select(.resource == "locks") | .device' "$tmp/locks.
 like "$(jq -r '.findings[0].rule' "$tmp/locks.json")" '^locked$' 'it is the first finding'
 is "$(others "$tmp/locks.json")" '' 'locks move nothing else'
 
+# One holds it for the whole window: those that wait slept before and sleep after.
+"$W/locks" 5 1 60000 >/dev/null &
+locks=$!
+sleep 0.5
+measure "$tmp/held.json" -d 0.5 -p $locks
+kill $locks
+near "$(value "$tmp/held.json" lock_wait)" 4 0.1 'a lock that is never given back: 4 threads wait all the time'
+is "$(verdict "$tmp/held.json" locks)" critical 'which is critical'
+
 # One thread alone never waits; those on conditions do, but not for a lock.
 "$W/locks" 1 4 >/dev/null &
 idle=$!

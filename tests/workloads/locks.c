@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* THREADS threads take one mutex in turn and sleep while they hold it, for SECONDS; as many wait on
- * a condition that never comes. Prints "locked WAIT_S WALL_S ADDRESS": what they waited for it. */
+/* THREADS threads take one mutex in turn, every other one with a timeout, and sleep 5 ms, or HOLD_MS,
+ * while they hold it, for SECONDS; as many wait on a condition that never comes, and one as glibc's
+ * conditions may since 2.41: for a word with a mutex's value. Prints "locked WAIT_S WALL_S ADDRESS":
+ * what they waited for it. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { HOLD_US = 5000 };
+enum { WAIT_BITSET = 9, PRIVATE = 128, BY_REALTIME = 256 }; /* linux/futex.h */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, idle = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static double end_s;
+static unsigned hold_us = 5000;
 
 static double now_s(void)
 {
@@ -22,16 +26,36 @@ static double now_s(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+static struct timespec later(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += 1;
+	return t;
+}
+
+static void take(int with_timeout)
+{
+	struct timespec t = later();
+
+	if (!with_timeout)
+		pthread_mutex_lock(&mutex);
+	while (with_timeout && pthread_mutex_timedlock(&mutex, &t))
+		t = later();
+}
+
 static void *fight(void *arg)
 {
 	double *waited_s = arg;
+	int with_timeout = (uintptr_t)arg / sizeof(double) % 2;
 
 	while (now_s() < end_s) {
 		double begin_s = now_s();
 
-		pthread_mutex_lock(&mutex);
+		take(with_timeout);
 		*waited_s += now_s() - begin_s;
-		usleep(HOLD_US);
+		usleep(hold_us);
 		pthread_mutex_unlock(&mutex);
 	}
 	return NULL;
@@ -44,6 +68,19 @@ static void *wait_for_work(void *arg)
 	return arg;
 }
 
+static void *wait_as_glibc_241(void *arg)
+{
+	static uint32_t condition[4] = {2};
+
+	while (now_s() < end_s) {
+		struct timespec t = later();
+
+		syscall(SYS_futex, condition, WAIT_BITSET | PRIVATE | BY_REALTIME, 2, &t, NULL,
+			~0U);
+	}
+	return arg;
+}
+
 int main(int argc, char **argv)
 {
 	int n = argc > 1 ? atoi(argv[1]) : 4;
@@ -53,6 +90,8 @@ int main(int argc, char **argv)
 	if (n < 1 || n > 64)
 		return 2;
 	end_s = begin_s + (argc > 2 ? atof(argv[2]) : 3);
+	hold_us = argc > 3 ? (unsigned)atoi(argv[3]) * 1000 : hold_us;
+	pthread_create(&idler, NULL, wait_as_glibc_241, NULL);
 	for (int i = 0; i < n; i++) {
 		pthread_create(&idler, NULL, wait_for_work, NULL);
 		pthread_create(&threads[i], NULL, fight, &waited_s[i]);
