@@ -234,8 +234,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 
 /* --- all threads ------------------------------------------------------------------------------ */
 
-/* One that slept before on_switch was attached. It may be awake again before its wait is in the map.
- * Its memory is not at hand: the tool looks at that. */
+/* One that slept before on_switch was attached. It may be awake again before its wait is in the
+ * map. Its memory is not at hand: the tool looks at that. */
 static __always_inline enum vitals_wait find_wait(struct task_struct *task)
 {
 	__u32 tid = BPF_CORE_READ(task, pid);
