@@ -10,13 +10,13 @@
 #include <inspect/options.h>
 #include <inspect/perf_sampler.h>
 #include <inspect/perfdata.h>
+#include <inspect/procfs.h>
 #include <inspect/profile.h>
 #include <sys/resource.h>
 
 /* Who is measured, resolved from options and operands. */
 struct target {
-	ARRAY(pid_t) pids;
-	ARRAY(pid_t) tids;
+	struct pid_list pids, tids; /* each once */
 	ARRAY(int) cpus;
 	bool all;
 	char *cgroup;  /* absolute path, NULL none */

@@ -25,6 +25,9 @@ struct proc_stat {
 /* /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. Uses the last ')'. 0 or -errno. */
 int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 
+/* The process that a thread is of: a pid, or -errno. */
+pid_t proc_of_thread(pid_t tid);
+
 /* Comm without the newline. 0 or -errno. */
 int proc_comm_read(pid_t pid, pid_t tid, struct strbuf *out);
 

@@ -106,6 +106,21 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	return 0;
 }
 
+pid_t proc_of_thread(pid_t tid)
+{
+	CLEANUP(strbuf_release) struct strbuf status = {0};
+	char path[64];
+	const char *line;
+	int err, pid;
+
+	task_path(path, sizeof(path), tid, 0, "status");
+	err = file_read(path, 65536, &status);
+	if (err)
+		return err;
+	line = strstr(strbuf_str(&status), "\nTgid:");
+	return line && sscanf(line, "\nTgid: %d", &pid) == 1 && pid > 0 ? pid : -EBADMSG;
+}
+
 int proc_comm_read(pid_t pid, pid_t tid, struct strbuf *out)
 {
 	char path[64];

@@ -87,19 +87,6 @@ static int add_thread(pid_t pid, pid_t tid, bool is_kernel, task_states *ret)
 	return array_push(ret, t);
 }
 
-static pid_t owner_of(pid_t tid)
-{
-	CLEANUP(strbuf_release) struct strbuf text = {0};
-	char path[64];
-	const char *at;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (file_read(path, TEXT_BYTES_MAX, &text))
-		return 0;
-	at = strstr(strbuf_str(&text), "\nTgid:");
-	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : 0;
-}
-
 static void pid_list_release(struct pid_list *l)
 {
 	array_release(l);
@@ -127,7 +114,7 @@ int snapshot_proc_read(const struct task_selection *which, task_states *ret)
 	for (size_t i = 0; i < which->n_pids && !err; i++)
 		err = add_process(which->pids[i], ret);
 	for (size_t i = 0; i < which->n_tids && !which->n_pids && !err; i++) {
-		pid_t pid = owner_of(which->tids[i]);
+		pid_t pid = proc_of_thread(which->tids[i]);
 
 		if (pid)
 			err = add_thread(pid, which->tids[i], is_kernel_thread(pid), ret);

@@ -3,6 +3,7 @@
 
 #include <inspect/capture.h>
 #include <inspect/explain.h>
+#include <inspect/hashmap.h>
 #include <inspect/procfs.h>
 #include <time.h>
 
@@ -47,6 +48,20 @@ static int bad_ids(const char *option, const char *text, struct diag *d)
 		return -EINVAL;
 	}
 	return bad_list(option, text, "1234,5678", d);
+}
+
+/* One that is given twice, or as a child of another, is measured once. */
+static int add_once(struct hashmap *seen, struct pid_list *to, pid_t id)
+{
+	uint64_t hash = (uint64_t)id * 0x9e3779b97f4a7c15;
+	uint32_t at, i;
+	int err;
+
+	hashmap_each_candidate(seen, hash, at, i)
+		if (to->v[i] == id)
+			return 0;
+	err = array_push(to, id);
+	return err ? err : hashmap_insert(seen, hash, (uint32_t)to->n - 1);
 }
 
 static int parse_ids(const char *option, const char *text, struct pid_list *ret, struct diag *d)
@@ -151,39 +166,73 @@ static int note_young(pid_t pid, struct target *t)
 			(int)pid, (double)(now_ns - s.start_time_ns) / 1e9);
 }
 
-static int add_pids(const struct target_options *o, const struct host *host, struct target *t,
-		    struct diag *d)
+/* A thread's id leads to its process, as in perf. */
+static int note_thread(const struct target_options *o, pid_t tid, pid_t pid, note_list *notes)
 {
-	struct pid_list pids = {0}, children = {0};
-	int err = parse_ids("-p", o->pids, &pids, d);
+	if (o->no_threads)
+		return note_add(notes, "%d is a thread of process %d, which is measured as a whole",
+				(int)tid, (int)pid);
+	return note_add(notes,
+			"%d is a thread of process %d, which is measured as a whole; -t %d is the "
+			"thread alone",
+			(int)tid, (int)pid, (int)tid);
+}
 
-	for (size_t i = 0; i < pids.n && !err; i++) {
-		err = check_exists(pids.v[i], o->with_zombies, host, d);
-		if (!err && (array_push(&t->pids, pids.v[i]) || note_young(pids.v[i], t)))
-			err = diag_errno(d, -ENOMEM, "-p");
-		children.n = 0;
-		if (err || !o->children || proc_descendants(pids.v[i], &children))
-			continue;
-		for (size_t j = 0; j < children.n && !err; j++)
-			err = array_push(&t->pids, children.v[j]);
-	}
-	array_release(&pids);
+static int add_children(pid_t pid, struct hashmap *seen, struct pid_list *to)
+{
+	struct pid_list children = {0};
+	int err = 0;
+
+	if (!proc_descendants(pid, &children))
+		for (size_t i = 0; i < children.n && !err; i++)
+			err = add_once(seen, to, children.v[i]);
 	array_release(&children);
+	return err;
+}
+
+static int add_pids(const struct target_options *o, const struct host *host, struct target *t,
+		    note_list *notes, struct diag *d)
+{
+	struct pid_list ids = {0};
+	struct hashmap seen = {0};
+	int err = parse_ids("-p", o->pids, &ids, d);
+
+	for (size_t i = 0; i < ids.n && !err; i++) {
+		size_t before = t->pids.n;
+		pid_t pid = proc_of_thread(ids.v[i]);
+
+		pid = pid > 0 ? pid : ids.v[i];
+		err = check_exists(pid, o->with_zombies, host, d);
+		if (!err)
+			err = add_once(&seen, &t->pids, pid);
+		if (!err && t->pids.n > before)
+			err = note_young(pid, t);
+		if (!err && t->pids.n > before && pid != ids.v[i])
+			err = note_thread(o, ids.v[i], pid, notes);
+		if (!err && o->children)
+			err = add_children(pid, &seen, &t->pids);
+		if (err)
+			diag_errno(d, err, "-p");
+	}
+	hashmap_release(&seen);
+	array_release(&ids);
 	return err;
 }
 
 static int add_tids(const struct target_options *o, const struct host *host, struct target *t,
 		    struct diag *d)
 {
-	struct pid_list tids = {0};
-	int err = parse_ids("-t", o->tids, &tids, d);
+	struct pid_list ids = {0};
+	struct hashmap seen = {0};
+	int err = parse_ids("-t", o->tids, &ids, d);
 
-	for (size_t i = 0; i < tids.n && !err; i++) {
-		err = check_exists(tids.v[i], o->with_zombies, host, d);
-		if (!err && array_push(&t->tids, tids.v[i]))
+	for (size_t i = 0; i < ids.n && !err; i++) {
+		err = check_exists(ids.v[i], o->with_zombies, host, d);
+		if (!err && add_once(&seen, &t->tids, ids.v[i]))
 			err = diag_errno(d, -ENOMEM, "-t");
 	}
-	array_release(&tids);
+	hashmap_release(&seen);
+	array_release(&ids);
 	return err;
 }
 
@@ -232,7 +281,7 @@ int target_resolve(const struct target_options *o, const struct operands *operan
 		t.all = !o->pids && !o->tids && !o->cgroup && !operands->n;
 	}
 	if (!err && o->pids)
-		err = add_pids(o, host, &t, d);
+		err = add_pids(o, host, &t, notes, d);
 	if (!err && o->tids)
 		err = add_tids(o, host, &t, d);
 	if (!err && o->cgroup)

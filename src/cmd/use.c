@@ -312,12 +312,12 @@ static int list_pids(void *ctx, const pid_t **ret, size_t *ret_n)
 	return err == -ENOMEM ? err : 0;
 }
 
-static int measure(const struct use_values *v, struct target *t, const struct host *h,
-		   enum use_verdict *ret, struct diag *d)
+static int measure(const struct use_values *v, struct target *t, const note_list *notes,
+		   const struct host *h, enum use_verdict *ret, struct diag *d)
 {
 	CLEANUP(fclosep) FILE *log = NULL;
 	CLEANUP(result_release) struct result texts;
-	struct use_subject subject = {.cpus = h->cpus_online};
+	struct use_subject subject = {.cpus = h->cpus_online, .notes = notes};
 	struct use_config config = {
 		.root = "",
 		.pids = t->pids.v,
@@ -364,21 +364,20 @@ static int measure(const struct use_values *v, struct target *t, const struct ho
 	return err;
 }
 
-static int find_target(const struct use_values *v, const struct host *h, struct target *ret,
-		       struct diag *d)
+static int find_target(const struct use_values *v, const struct host *h, note_list *notes,
+		       struct target *ret, struct diag *d)
 {
 	struct target_options o = {.pids = v->pids,
 				   .cgroup = v->cgroup,
 				   .children = v->children,
-				   .cgroup_later = true};
+				   .cgroup_later = true,
+				   .no_threads = true};
 	struct operands none = {0};
-	note_list notes = {0};
 	int err = 0;
 
 	*ret = (struct target){.cgroup_fd = -1};
 	if (v->pids || v->cgroup)
-		err = target_resolve(&o, &none, h, &notes, ret, d);
-	note_list_release(&notes);
+		err = target_resolve(&o, &none, h, notes, ret, d);
 	return err;
 }
 
@@ -386,6 +385,7 @@ static int run(int argc, char **argv, struct diag *d, bool *json)
 {
 	struct use_values v = {0};
 	struct target target = {.cgroup_fd = -1};
+	CLEANUP(note_list_release) note_list notes = {0};
 	enum use_verdict worst = USE_NO_DATA;
 	struct host h;
 	int code = 0, err = parse(argc, argv, &v, d);
@@ -398,10 +398,10 @@ static int run(int argc, char **argv, struct diag *d, bool *json)
 	}
 	if (!err) {
 		host_read(&h, "");
-		err = find_target(&v, &h, &target, d);
+		err = find_target(&v, &h, &notes, &target, d);
 	}
 	if (!err)
-		err = measure(&v, &target, &h, &worst, d);
+		err = measure(&v, &target, &notes, &h, &worst, d);
 	if (err)
 		code = EXIT_OWN_FAILURE;
 	else if (v.fail_on && worst >= (v.fail_on == USE_FAIL_WARN ? USE_WARN : USE_CRITICAL))

@@ -5,6 +5,7 @@
 
 #include <inspect/finding.h>
 #include <inspect/options.h>
+#include <inspect/note_list.h>
 #include <inspect/use.h>
 
 enum use_sort { USE_SORT_WORST, USE_SORT_UTILISATION, USE_SORT_NAME, USE_SORTS };
@@ -25,9 +26,10 @@ int use_parse_limits(void *value, const char *arg, struct diag *d);
 
 /* Who is looked at, as commands that are proposed name it. */
 struct use_subject {
-	const char *target; /* "-p 4711", "--cgroup /x"; NULL: the host */
-	const char *shown;  /* "python3/4711" */
-	size_t n_left_out;  /* child processes that are no part of it */
+	const char *target;     /* "-p 4711", "--cgroup /x"; NULL: the host */
+	const char *shown;      /* "python3/4711" */
+	const note_list *notes; /* what its names were taken for */
+	size_t n_left_out;      /* child processes that are no part of it */
 	unsigned cpus;
 };
 

@@ -10,7 +10,6 @@
 
 /* The parts before a path, the path, and a trailer. */
 #define RECORD_ROOM (PATH_MAX + 1024)
-#define STATUS_BYTES_MAX 16384
 #define BUILD_IDS_MAX 65536
 
 int record_builder_init(struct record_builder *b, const struct event_table *events, record_fn *emit,
@@ -297,26 +296,10 @@ static int emit_process(struct walk *w)
 	return is_gone(err) || err == -EACCES || err == -EPERM ? 0 : err;
 }
 
-/* The process that a thread is of. A pid, or -errno. */
-static pid_t process_of(pid_t tid)
-{
-	CLEANUP(strbuf_release) struct strbuf status = {0};
-	char path[32];
-	const char *line;
-	int err, pid;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	err = file_read(path, STATUS_BYTES_MAX, &status);
-	if (err)
-		return err;
-	line = strstr(strbuf_str(&status), "\nTgid:");
-	return line && sscanf(line, "\nTgid: %d", &pid) == 1 && pid > 0 ? pid : -EBADMSG;
-}
-
 static int processes_of(const pid_t *pids, size_t n_pids, struct pid_list *ret)
 {
 	for (size_t i = 0; i < n_pids; i++) {
-		pid_t pid = process_of(pids[i]);
+		pid_t pid = proc_of_thread(pids[i]);
 		bool again = false;
 
 		if (pid < 0 && is_gone(pid))

@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
-#define STATUS_BYTES_MAX 16384
 #define CGROUP_DEPTH_MAX 8
 #define TAKE_NS_MAX (2 * NSEC_PER_SEC)
 #define HAS_TASK_STORAGE KERNEL_VERSION(5, 13, 0)
@@ -39,26 +38,15 @@ int probe_pid_namespace(const struct host *h, __u64 *ret_inode)
 	return 0;
 }
 
-/* The process of a thread; the thread itself when it has ended. */
-static pid_t owner_of_thread(pid_t tid)
-{
-	CLEANUP(strbuf_release) struct strbuf text = {0};
-	char path[64];
-	const char *at;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	if (file_read(path, STATUS_BYTES_MAX, &text))
-		return tid;
-	at = strstr(strbuf_str(&text), "\nTgid:");
-	return at ? (pid_t)strtol(at + strlen("\nTgid:"), NULL, 10) : tid;
-}
-
 static int find_owners(struct probe_core *c)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < c->target->n_tids && !err; i++)
-		err = array_push(&c->owners, owner_of_thread(c->target->tids[i]));
+	for (size_t i = 0; i < c->target->n_tids && !err; i++) {
+		pid_t tid = c->target->tids[i], pid = proc_of_thread(tid);
+
+		err = array_push(&c->owners, pid > 0 ? pid : tid); /* itself when it has ended */
+	}
 	return err;
 }
 

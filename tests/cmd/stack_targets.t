@@ -38,7 +38,12 @@ for _ in $(seq 200); do
 	grep -q ^ready "$tmp/family" && [ "$(cat "/proc/$parent/comm")" = sleep ] && break
 	sleep 0.05
 done
-"$INSPECT" stack -p "$parent" --children --json >"$tmp/json"
+waits=$(pgrep -P "$parent" -x waits)
+tid=$(ls "/proc/$waits/task" | grep -vx "$waits" | head -1)
+"$INSPECT" stack -p "$tid,$parent,$waits,$parent" --children --json >"$tmp/json"
+is "$(query '.notes | join(" ")')" "$tid is a thread of process $waits, which is measured as a whole; -t $tid is the thread alone" \
+	'-p TID: its process, which is said'
+is "$(query '[.threads[].tid] | length == (unique | length)')" true '… and who is named twice is there once'
 is "$(query '[.processes[] | "\(.comm) \(.threads)"] | sort | join(", ")')" 'sleep 1, sleep 1, waits 3' \
 	'--children: every process'
 zombie=$(query '.threads[] | select(.state == "Z").pid')

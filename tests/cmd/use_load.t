@@ -86,10 +86,13 @@ is "$(others "$tmp/locks.json")" '' 'locks move nothing else'
 "$W/locks" 5 1 60000 >/dev/null &
 locks=$!
 sleep 0.5
-measure "$tmp/held.json" -d 0.5 -p $locks
+measure "$tmp/held.json" -d 0.5 -p "$(ls /proc/$locks/task | tail -1),$locks,$locks"
 kill $locks
 near "$(value "$tmp/held.json" lock_wait)" 4 0.1 'a lock that is never given back: 4 threads wait all the time'
 is "$(verdict "$tmp/held.json" locks)" critical 'which is critical'
+is "$(jq -r '[.resources[] | select(.resource == "process CPU").device] | join(" ")' "$tmp/held.json")" "locks/$locks" \
+	'a process that is named twice, and by a thread, is one'
+like "$(jq -r '.notes[]' "$tmp/held.json")" "is a thread of process $locks, which is measured as a whole$" 'which is said'
 
 # One thread alone never waits; those on conditions do, but not for a lock.
 "$W/locks" 1 4 >/dev/null &
