@@ -80,7 +80,7 @@ struct target_options {
 	const char *pids, *tids, *cpus, *cgroup; /* as given */
 	bool all, children;
 	bool cgroup_later; /* set by a command that lists a cgroup's processes itself, or none */
-	bool no_threads;    /* set by a command without -t */
+	bool no_threads;   /* set by a command without -t */
 	bool with_zombies; /* set by a command that has something to say of them */
 };
 extern const struct option_group target_option_group;

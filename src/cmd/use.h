@@ -4,8 +4,8 @@
 #define INSPECT_CMD_USE_H
 
 #include <inspect/finding.h>
-#include <inspect/options.h>
 #include <inspect/note_list.h>
+#include <inspect/options.h>
 #include <inspect/use.h>
 
 enum use_sort { USE_SORT_WORST, USE_SORT_UTILISATION, USE_SORT_NAME, USE_SORTS };
