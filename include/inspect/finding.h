@@ -7,6 +7,7 @@
 #define INSPECT_FINDING_H
 
 #include <inspect/result.h>
+#include <inspect/strbuf.h>
 
 enum finding_compare { BELOW, ABOVE };
 
@@ -49,6 +50,10 @@ typedef ARRAY(struct finding) findings;
 int findings_evaluate(const struct finding_rule *rules, size_t n, finding_value_fn *value,
 		      void *ctx, const char *target, finding_has_command_fn *has, struct result *r,
 		      findings *ret);
+
+/* A number by a printf format of one double from a table of ours; where that would round it down
+ * to 0, its first digit: "0.2 drops a second". */
+void finding_put_number(struct strbuf *b, const char *format, double v);
 
 /* The section "findings": one line each for people; rule, evidence, means, next as data. */
 void findings_section(struct result *r, const char *title, const findings *f);

@@ -59,6 +59,7 @@ struct section {
 	size_t limit;     /* rows shown as a table by default; 0 all */
 	bool fits;        /* the limit was not asked for: a terminal's height lowers it */
 	bool is_object;   /* one row: in JSON an object, not an array */
+	bool blocks;      /* texts too long for columns: a row is a paragraph */
 	const char *more; /* what shows the rest: "--all" */
 };
 

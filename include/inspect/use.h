@@ -36,6 +36,9 @@ struct use_limit {
 	double warn, critical;
 };
 
+/* Of those that were given (NULL: none), else the table's. */
+struct use_limit use_limit_of(const struct use_limit *limits, size_t metric);
+
 struct use_value {
 	unsigned metric;
 	double v;           /* NAN: no data, because of `reason` */
@@ -58,6 +61,7 @@ struct use_row {
 	enum use_verdict verdict; /* the worst of its values */
 	double score;             /* of the value nearest to its critical limit; 1: at it */
 	bool detail;              /* an equal of others that is no worse than they: with --all */
+	bool foreign;             /* a device that the target does not use */
 	unsigned hidden;          /* details that this row stands for */
 };
 
@@ -75,7 +79,8 @@ void use_report_release(struct use_report *r);
 /* The first value with this metric in the row, or NULL. */
 const struct use_value *use_row_value(const struct use_row *row, const char *key);
 
-/* The row in which the metric is highest (lowest), or NULL when none has it. */
+/* The row in which the metric is highest, or NULL when none has it. A target's own devices come
+ * before those that it does not use. */
 const struct use_row *use_report_worst(const struct use_report *r, const char *key);
 
 /* By how bad, with a target its own first, then by name. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inspect/finding.h>
-#include <inspect/strbuf.h>
 #include <math.h>
 
 static size_t count_tests(const struct finding_rule *rule)
@@ -22,9 +21,19 @@ static bool test_holds(const struct finding_test *t, double v)
 /* Formats come from tables of this program alone. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static void put_value(struct strbuf *b, const struct finding_test *t, double v)
+#pragma GCC diagnostic ignored "-Wformat-security"
+void finding_put_number(struct strbuf *b, const char *format, double v)
 {
-	strbuf_printf(b, t->shown, v);
+	static const char whole[] = "%.0f";
+	const char *at = strstr(format, whole);
+
+	if (!at || v <= 0 || v >= 0.5) {
+		strbuf_printf(b, format, v);
+		return;
+	}
+	strbuf_add(b, format, (size_t)(at - format));
+	strbuf_printf(b, "%.1g", v);
+	strbuf_printf(b, at + strlen(whole));
 }
 #pragma GCC diagnostic pop
 
@@ -46,7 +55,7 @@ static bool gather_evidence(const struct finding_rule *rule, finding_value_fn *v
 		if (!t->shown)
 			continue;
 		strbuf_puts(ret, ret->n ? ", " : "");
-		put_value(ret, t, v);
+		finding_put_number(ret, t->shown, v);
 		put_limit(ret, t);
 	}
 	return true;
@@ -149,12 +158,15 @@ void findings_explain(const struct finding_rule *rules, size_t n, finding_has_co
 		      struct result *r)
 {
 	static const struct column columns[] = {
-		{"rule", "verdict", CELL_TEXT, 0},      {"when", "when", CELL_TEXT, 0},
-		{"means", "which means", CELL_TEXT, 0}, {"next", "next", CELL_TEXT, 0},
+		{"rule", "verdict", CELL_TEXT, 0},  {"when", "when", CELL_TEXT, 0},
+		{"means", "means", CELL_TEXT, 0},   {"next", "next", CELL_TEXT, 0},
 		{"source", "source", CELL_TEXT, 0},
 	};
 	size_t section = result_section(r, "rules", "", columns, ARRAY_SIZE(columns));
 
+	if (r->failed)
+		return;
+	r->sections.v[section].blocks = true;
 	for (size_t i = 0; i < n; i++) {
 		CLEANUP(strbuf_release) struct strbuf when = {0};
 

@@ -3,7 +3,6 @@
 
 #include "output_file.h"
 #include "print_result.h"
-#include "stat.h"
 #include "use_driver.h"
 
 #include <fcntl.h>
@@ -12,7 +11,10 @@
 #include <inspect/command.h>
 #include <inspect/explain.h>
 #include <inspect/procfs.h>
+#include <inspect/shell_words.h>
 #include <math.h>
+#include <signal.h>
+#include <sys/stat.h>
 
 #define WINDOW_NS (5 * NSEC_PER_SEC)
 #define WATCH_NS (2 * NSEC_PER_SEC)
@@ -87,7 +89,7 @@ static const struct option report_options[] = {
 	 .arg = "N",
 	 .type = OPTION_UNSIGNED,
 	 .offset = OWN(count),
-	 .help = "with --watch: end after N reports"},
+	 .help = "--watch, and end after N reports"},
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(all),
@@ -141,16 +143,25 @@ static void bind_options(struct use_values *v, struct option_binding *ret)
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
+/* Beyond 100 % no share gets: a limit there is a slip. A delay is of all threads together. */
+static double limit_max(const char *key)
+{
+	return str_ends(key, "_percent") && !str_eq(key, "run_delay_percent") ? 100 : 1e15;
+}
+
 static int parse_limit(const char *text, struct use_limit *limits, struct diag *d)
 {
 	char key[64] = "";
-	double warn, critical = NAN;
+	double warn, critical = NAN, most;
 	size_t metric;
-	int n = 0;
+	int n = 0, numbers;
 
-	if (sscanf(text, "%63[a-z0-9_]=%lf%n/%lf%n", key, &warn, &n, &critical, &n) < 2 ||
-	    text[n] || warn < 0)
+	numbers = sscanf(text, "%63[a-z0-9_]=%lf%n/%lf%n", key, &warn, &n, &critical, &n) - 1;
+	if (numbers < 1 || text[n])
 		return diag_set(d, -EINVAL, "not KEY=WARN or KEY=WARN/CRITICAL");
+	most = limit_max(key);
+	if (!(warn >= 0 && warn <= most) || (numbers == 2 && !(critical <= most)))
+		return diag_set(d, -EINVAL, "a limit of %s is a number from 0 to %g", key, most);
 	metric = use_metric_find(key);
 	if (metric == n_use_metrics) {
 		diag_set(d, -EINVAL, "there is no value '%s'", key);
@@ -183,6 +194,11 @@ int use_parse_limits(void *value, const char *arg, struct diag *d)
 
 /* --- --explain -------------------------------------------------------------------------------- */
 
+static struct cell limit_cell(struct result *r, double v)
+{
+	return isnan(v) ? cell_null(r, "") : cell_double(CELL_NUMBER, v);
+}
+
 static int explain(const struct use_values *v, struct diag *d)
 {
 	static const struct column columns[] = {
@@ -194,22 +210,20 @@ static int explain(const struct use_values *v, struct diag *d)
 	size_t section;
 
 	result_init(&r, "inspect.use-rules/1");
-	findings_explain(use_rules, n_use_rules, stat_has_command, &r);
+	if (use_findings_explain(v->limits, &r))
+		return diag_errno(d, -ENOMEM, "use");
 	section = result_section(&r, "metrics", "", columns, ARRAY_SIZE(columns));
+	if (!r.failed)
+		r.sections.v[section].blocks = true;
 	for (size_t i = 0; i < n_use_metrics; i++) {
 		const struct use_metric *m = &use_metrics[i];
-		double warn = m->warn, critical = m->critical;
+		struct use_limit limit = use_limit_of(v->limits, i);
 
-		if (v->limits && !isnan(v->limits[i].warn)) {
-			warn = v->limits[i].warn;
-			critical = v->limits[i].critical;
-		}
 		result_row(&r, section,
 			   (const struct cell[]){
 				   cell_text(&r, m->key),
-				   isnan(warn) ? cell_null(&r, "") : cell_double(CELL_NUMBER, warn),
-				   isnan(critical) ? cell_null(&r, "")
-						   : cell_double(CELL_NUMBER, critical),
+				   limit_cell(&r, limit.warn),
+				   limit_cell(&r, limit.critical),
 				   cell_text(&r, m->source),
 				   cell_text(&r, m->why ? m->why : ""),
 			   });
@@ -244,6 +258,7 @@ static int parse(int argc, char **argv, struct use_values *v, struct diag *d)
 		err = diag_set(d, -EINVAL, "--children needs -p PID");
 	if (!err && v->prometheus)
 		err = output_file_check(v->prometheus, NULL, 0, d);
+	v->watch |= v->count != 0;
 	if (!v->window_ns)
 		v->window_ns = v->watch ? WATCH_NS : WINDOW_NS;
 	return err;
@@ -276,19 +291,41 @@ static size_t count_left_out(const struct use_values *v, const struct target *t)
 	return n;
 }
 
+static bool lives(pid_t pid)
+{
+	return !kill(pid, 0) || errno == EPERM;
+}
+
+/* Whether commands of other tools would show another network than that of the process. */
+static bool is_in_other_network(pid_t pid)
+{
+	struct stat ours, theirs;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
+	return !stat("/proc/self/ns/net", &ours) && !stat(path, &theirs) &&
+	       theirs.st_ino != ours.st_ino;
+}
+
 static void describe(const struct use_values *v, const struct target *t, struct result *r,
 		     struct use_subject *ret)
 {
+	CLEANUP(strbuf_release) struct strbuf cgroup = {0};
 	char comm[64] = "";
 	struct proc_stat s;
 
+	if (t->pids.n && is_in_other_network(t->pids.v[0]))
+		ret->net_pid = t->pids.v[0];
 	if (v->cgroup) {
-		ret->target = result_text(r, "--cgroup %s", t->cgroup);
+		shell_word_put(&cgroup, t->cgroup);
+		ret->target = result_text(r, "--cgroup %s", strbuf_str(&cgroup));
 		ret->shown = t->cgroup;
 		return;
 	}
 	if (!t->pids.n)
 		return;
+	ret->pids = t->pids.v;
+	ret->n_pids = t->pids.n;
 	if (!proc_stat_read(t->pids.v[0], 0, &s))
 		snprintf(comm, sizeof(comm), "%s", s.comm);
 	ret->target = result_text(r, "-p %s%s", v->pids, v->children ? " --children" : "");
@@ -317,7 +354,11 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 {
 	CLEANUP(fclosep) FILE *log = NULL;
 	CLEANUP(result_release) struct result texts;
-	struct use_subject subject = {.cpus = h->cpus_online, .notes = notes};
+	struct use_subject subject = {.cpus = h->cpus_online,
+				      .notes = notes,
+				      .lives = lives,
+				      .engine = v->engine,
+				      .device = v->device};
 	struct use_config config = {
 		.root = "",
 		.pids = t->pids.v,
@@ -340,7 +381,6 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 	result_init(&texts, "");
 	if (err)
 		return err;
-	describe(v, t, &texts, &subject);
 	subject.n_left_out = count_left_out(v, t);
 	loop.log = log;
 	if (!bpf_tasks_open(h, !v->watch, &bpf, &config.tasks_reason)) {
@@ -349,6 +389,7 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 	}
 	if (v->cgroup)
 		err = list_pids(t, &config.pids, &config.n_pids);
+	describe(v, t, &texts, &subject);
 	if (!err)
 		err = use_driver_open(v->device, !v->watch, t, h, &driver, &no_driver, d);
 	config.driver = driver ? use_driver_read : NULL;

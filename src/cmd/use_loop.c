@@ -7,14 +7,13 @@
 #include <inspect/clock.h>
 #include <inspect/render.h>
 #include <inspect/term.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <termios.h>
 
 #define TICK_NS (100 * NSEC_PER_MSEC)
-
-enum { BRIEF_COLUMNS = 100 }; /* below them a cell says one thing */
 
 struct screen {
 	struct use_loop *l;
@@ -86,7 +85,8 @@ static void leave(struct screen *s)
 
 /* --- output ----------------------------------------------------------------------------------- */
 
-/* Over what is there, line by line, so that nothing flickers. */
+/* Over what is there, line by line, so that nothing flickers. A line is erased first: behind one
+ * that ends in the last column that would take its last character. */
 static int draw_in_place(const struct screen *s, const struct result *r)
 {
 	static const char *const sorts[USE_SORTS] = {"worst first", "utilisation", "name"};
@@ -111,14 +111,13 @@ static int draw_in_place(const struct screen *s, const struct result *r)
 
 		/* What does not fit would scroll the first line away. */
 		if (!o.height || lines + 1 < o.height)
-			printf("%.*s\033[K\n", n, at);
+			printf("\033[K%.*s\n", n, at);
 		at += n + (at[n] == '\n');
 	}
-	printf("%s: q quit, p %s, s sort (%s)", s->paused ? "paused" : "keys",
+	printf("\033[J%s: q quit, p %s, s sort (%s)", s->paused ? "paused" : "keys",
 	       s->paused ? "go on" : "pause", sorts[s->sort]);
 	if (o.height && lines + 1 > o.height)
 		printf("; %u lines more", lines + 1 - o.height);
-	fputs("\033[K\033[J", stdout);
 	return fflush(stdout) ? -EIO : 0;
 }
 
@@ -127,11 +126,12 @@ static int print_report(struct screen *s, const struct result *r)
 	const struct use_values *v = s->l->v;
 
 	if (s->in_place)
-		return draw_in_place(s, r);
+		return diag_errno(s->d, draw_in_place(s, r), "cannot write to the terminal");
 	if (v->watch && v->common.json) {
-		int err = result_json_line(r, stdout);
-
-		return err || fflush(stdout) ? -EIO : 0;
+		errno = 0;
+		if (!result_json_line(r, stdout) && !fflush(stdout))
+			return 0;
+		return diag_errno(s->d, errno ? -errno : -EIO, "cannot write to stdout");
 	}
 	if (v->watch && !v->common.csv && s->l->worst != USE_NO_DATA)
 		putchar('\n');
@@ -158,11 +158,7 @@ static int show(struct screen *s, bool again)
 
 	result_init(&r, "inspect.use/1");
 	result_fact(&r, "time_ns", "", cell_u64(CELL_NS, clock_realtime_ns()));
-	use_fill_result(&s->report, v, s->l->subject, width && width < BRIEF_COLUMNS, s->sort, &r);
-	if (s->in_place && r.sections.n) {
-		r.sections.v[0].limit = SIZE_MAX;
-		r.sections.v[0].fits = true;
-	}
+	use_fill_result(&s->report, v, s->l->subject, width, s->sort, &r);
 	err = print_report(s, &r);
 	if (!err && s->l->log && !again) {
 		struct use_values all = *v;
@@ -172,11 +168,13 @@ static int show(struct screen *s, bool again)
 		all.common.json = true;
 		result_init(&line, "inspect.use/1");
 		result_fact(&line, "time_ns", "", cell_u64(CELL_NS, clock_realtime_ns()));
-		use_fill_result(&s->report, &all, s->l->subject, false, s->sort, &line);
+		use_fill_result(&s->report, &all, s->l->subject, 0, s->sort, &line);
+		errno = 0;
 		err = result_json_line(&line, s->l->log);
 		result_release(&line);
+		/* The renderer only knows that something failed. */
 		if (err || fflush(s->l->log))
-			err = diag_errno(s->d, -EIO, "cannot write %s", v->log);
+			err = diag_errno(s->d, errno ? -errno : -EIO, "cannot write %s", v->log);
 	}
 	if (!err && v->prometheus && !again)
 		err = write_prometheus(s);
@@ -288,7 +286,7 @@ static int take_report(struct screen *s)
 int use_loop_run(struct use_loop *l, struct diag *d)
 {
 	struct screen s = {.l = l, .signal_fd = -1, .d = d};
-	unsigned most = l->v->count ? l->v->count : l->v->watch ? UINT32_MAX : 1;
+	unsigned most = l->v->count ? l->v->count : l->v->watch ? UINT_MAX : 1;
 	int err = use_read(l->session);
 
 	if (err)

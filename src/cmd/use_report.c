@@ -6,6 +6,15 @@
 #include <inspect/term.h>
 #include <math.h>
 
+enum {
+	CELL_VALUES = 3, /* in one cell, at most */
+	NAME_COLUMNS_MAX = 40,
+	NAME_COLUMNS = 24,   /* of a resource, at least, before a cell has more than one value */
+	BRIEF_COLUMNS = 100, /* below them sources have a table of their own */
+	NARROW_COLUMNS = 60, /* below them a row has one value */
+	UNTOLD_NAMED = 5,    /* critical rows that are named in one line */
+};
+
 static const char *const verdict_names[] = {[USE_NO_DATA] = "no data",
 					    [USE_OK] = "ok",
 					    [USE_WARN] = "warn",
@@ -32,26 +41,37 @@ const char *use_row_name(struct result *r, const struct use_row *row)
 
 /* --- cells ------------------------------------------------------------------------------------ */
 
-/* Formats come from the table of metrics alone. */
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static const char *value_text(struct result *r, const struct use_value *v)
 {
-	return v->text ? v->text : result_text(r, use_metrics[v->metric].shown, v->v);
+	CLEANUP(strbuf_release) struct strbuf b = {0};
+
+	if (v->text)
+		return v->text;
+	finding_put_number(&b, use_metrics[v->metric].shown, v->v);
+	r->failed |= b.failed;
+	return result_text(r, "%s", strbuf_str(&b));
 }
-#pragma GCC diagnostic pop
 
 static bool is_of(const struct use_value *v, enum use_kind kind)
 {
 	return use_metrics[v->metric].kind == kind;
 }
 
-/* What would be shown as 0 is not worth its place; utilisation is. */
+/* Half of the last digit that the format shows. */
+static double least_shown(const char *format)
+{
+	const char *at = strstr(format, "%.");
+
+	return at ? 0.5 * pow(10, '0' - at[2]) : 0;
+}
+
+/* What would be shown as 0 is not worth its place; utilisation is, and what is not well. */
 static bool is_shown(const struct use_value *v, enum use_kind kind)
 {
 	if (!is_of(v, kind) || isnan(v->v) || (v->text && !v->text[0]))
 		return false;
-	return kind == USE_UTILISATION || v->v >= 0.005;
+	return kind == USE_UTILISATION || v->verdict >= USE_WARN ||
+	       (v->v > 0 && v->v >= least_shown(use_metrics[v->metric].shown));
 }
 
 /* The next value to show: the worst verdict first, else in order. `done` has a bit for each. */
@@ -72,17 +92,32 @@ static const struct use_value *next_value(const struct use_row *row, enum use_ki
 	return best;
 }
 
+/* The worst `most` of them; "…" when there are more. */
+static const char *values_text(struct result *r, const struct use_row *row, enum use_kind kind,
+			       unsigned most)
+{
+	const struct use_value *v;
+	const char *text = "";
+	unsigned done = 0;
+
+	for (unsigned n = 0; (v = next_value(row, kind, &done)); n++) {
+		const char *comma = n ? ", " : "";
+
+		if (n == most)
+			return result_text(r, "%s%s…", text, comma);
+		text = result_text(r, "%s%s%s", text, comma, value_text(r, v));
+	}
+	return text;
+}
+
 /* `reasons`: why there is no data belongs into the answer. */
 static struct cell kind_cell(struct result *r, const struct use_row *row, enum use_kind kind,
 			     unsigned most, bool reasons)
 {
-	const struct use_value *v, *lacking = NULL;
-	const char *text = "";
-	unsigned done = 0;
+	const char *text = values_text(r, row, kind, most);
+	const struct use_value *lacking = NULL;
 	bool known = false;
 
-	for (unsigned n = 0; n < most && (v = next_value(row, kind, &done)); n++)
-		text = result_text(r, "%s%s%s", text, *text ? ", " : "", value_text(r, v));
 	for (size_t i = 0; i < row->n_values; i++) {
 		if (!is_of(&row->values[i], kind))
 			continue;
@@ -100,7 +135,25 @@ static struct cell kind_cell(struct result *r, const struct use_row *row, enum u
 	return reasons ? cell_null(r, lacking->reason ? lacking->reason : "") : cell_text(r, "-");
 }
 
+/* The value that makes it as bad as it is, or the first that is shown; NULL. */
+static const struct use_value *telling_value(const struct use_row *row)
+{
+	const struct use_value *first = NULL;
+
+	for (enum use_kind kind = 0; kind < USE_KINDS; kind++) {
+		unsigned done = 0;
+		const struct use_value *v = next_value(row, kind, &done);
+
+		if (v && v->verdict == row->verdict && row->verdict >= USE_WARN)
+			return v;
+		first = first ? first : v;
+	}
+	return first;
+}
+
 /* --- the tables ------------------------------------------------------------------------------- */
+
+#define NEVER_DRAWN (COLUMN_TABLE_ONLY | COLUMN_DATA_ONLY)
 
 static const struct column row_columns[] = {
 	{"", "resource", CELL_TEXT, COLUMN_CUT | COLUMN_TABLE_ONLY},
@@ -110,21 +163,41 @@ static const struct column row_columns[] = {
 	{"utilisation", "utilisation", CELL_TEXT, 0},
 	{"saturation", "saturation", CELL_TEXT, 0},
 	{"errors", "errors", CELL_TEXT, 0},
+	{"", "", CELL_TEXT, NEVER_DRAWN},
 	{"verdict", "verdict", CELL_TEXT, 0},
 };
+
+/* The same where there is room for one value. */
+static const struct column narrow_row_columns[] = {
+	{"", "resource", CELL_TEXT, COLUMN_CUT | COLUMN_TABLE_ONLY},
+	{"resource", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"device", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"scope", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"utilisation", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"saturation", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"errors", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"", "is", CELL_TEXT, COLUMN_TABLE_ONLY},
+	{"verdict", "verdict", CELL_TEXT, 0},
+};
+_Static_assert(ARRAY_SIZE(row_columns) == ARRAY_SIZE(narrow_row_columns), "of the same cells");
 
 static const char *shown_name(struct result *r, const struct use_row *row, bool all)
 {
 	const char *name = use_row_name(r, row);
 
-	return row->hidden && !all ? result_text(r, "%s, %u more ok", name, row->hidden) : name;
+	return row->hidden && !all ? result_text(r, "%s +%u ok", name, row->hidden) : name;
 }
 
+/* How many values a cell has, by kind. */
+struct cells {
+	unsigned most[USE_KINDS];
+};
+
 static void add_row(struct result *r, size_t section, const struct use_row *row,
-		    const struct use_values *v, bool brief)
+		    const struct use_values *v, const struct cells *c)
 {
 	bool reasons = v->all || v->verbose || v->common.json || v->common.csv;
-	unsigned most = brief ? 1 : 3;
+	const struct use_value *telling = telling_value(row);
 
 	result_row(r, section,
 		   (const struct cell[]){
@@ -132,9 +205,12 @@ static void add_row(struct result *r, size_t section, const struct use_row *row,
 			   cell_text(r, row->resource),
 			   cell_text(r, row->device),
 			   cell_text(r, row->scope),
-			   kind_cell(r, row, USE_UTILISATION, most, reasons),
-			   kind_cell(r, row, USE_SATURATION, most, reasons),
-			   kind_cell(r, row, USE_ERRORS, most, reasons),
+			   kind_cell(r, row, USE_UTILISATION, c->most[USE_UTILISATION], reasons),
+			   kind_cell(r, row, USE_SATURATION, c->most[USE_SATURATION], reasons),
+			   kind_cell(r, row, USE_ERRORS, c->most[USE_ERRORS], reasons),
+			   cell_text(r, telling                       ? value_text(r, telling)
+					: row->verdict == USE_NO_DATA ? "-"
+								      : "0"),
 			   cell_text(r, verdict_names[row->verdict]),
 		   });
 }
@@ -215,11 +291,9 @@ static void add_value(struct result *r, size_t section, const struct use_row *ro
 {
 	static const char *const kinds[] = {"utilisation", "saturation", "errors"};
 	const struct use_metric *m = &use_metrics[v->metric];
-	struct use_limit limit = {m->warn, m->critical};
+	struct use_limit limit = use_limit_of(o->limits, v->metric);
 	const char *reason = v->reason ? v->reason : "";
 
-	if (o->limits && !isnan(o->limits[v->metric].warn))
-		limit = o->limits[v->metric];
 	result_row(r, section,
 		   (const struct cell[]){
 			   cell_text(r, use_row_name(r, row)),
@@ -235,15 +309,69 @@ static void add_value(struct result *r, size_t section, const struct use_row *ro
 		   });
 }
 
-static void add_tables(struct result *r, const struct use_report *report,
-		       const struct use_values *v, bool brief)
+static unsigned row_width(struct result *r, const struct use_report *report,
+			  const struct use_values *v, const struct cells *c)
 {
+	/* Of verdicts and what stands between the columns. */
+	unsigned width = (unsigned)strlen("critical") + 4 * 2, name = NAME_COLUMNS;
+	unsigned widest[USE_KINDS] = {(unsigned)strlen("utilisation"),
+				      (unsigned)strlen("saturation"), (unsigned)strlen("errors")};
+
+	for (size_t i = 0; i < report->rows.n; i++) {
+		const struct use_row *row = &report->rows.v[i];
+
+		for (enum use_kind k = 0; k < USE_KINDS && is_listed(row, v); k++)
+			widest[k] =
+				MAX(widest[k], term_columns(values_text(r, row, k, c->most[k])));
+		/* Which one is not well must be readable. */
+		if (row->verdict >= USE_WARN && is_listed(row, v))
+			name = MAX(name, term_columns(shown_name(r, row, v->all)));
+	}
+	width += MIN(name, NAME_COLUMNS_MAX);
+	for (enum use_kind k = 0; k < USE_KINDS; k++)
+		width += widest[k];
+	return width;
+}
+
+/* As many values as the width has room for, of saturation first. */
+static struct cells choose_cells(struct result *r, const struct use_report *report,
+				 const struct use_values *v, unsigned width)
+{
+	static const enum use_kind order[] = {USE_SATURATION, USE_ERRORS, USE_UTILISATION};
+	struct cells c = {{CELL_VALUES, CELL_VALUES, CELL_VALUES}};
+
+	if (!width)
+		return c;
+	c = (struct cells){{1, 1, 1}};
+	for (unsigned n = 2; n <= CELL_VALUES; n++)
+		for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
+			struct cells more = c;
+
+			more.most[order[i]] = n;
+			if (c.most[order[i]] == n - 1 && row_width(r, report, v, &more) <= width)
+				c = more;
+		}
+	return c;
+}
+
+static void add_tables(struct result *r, const struct use_report *report,
+		       const struct use_values *v, unsigned width)
+{
+	bool narrow = width && width < NARROW_COLUMNS, brief = width && width < BRIEF_COLUMNS;
+	struct cells cells = choose_cells(r, report, v, width);
 	size_t rows, values;
 
-	rows = result_section(r, "resources", "", row_columns, ARRAY_SIZE(row_columns));
+	rows = result_section(r, "resources", "", narrow ? narrow_row_columns : row_columns,
+			      ARRAY_SIZE(row_columns));
 	for (size_t i = 0; i < report->rows.n; i++)
 		if (is_listed(&report->rows.v[i], v))
-			add_row(r, rows, &report->rows.v[i], v, brief);
+			add_row(r, rows, &report->rows.v[i], v, &cells);
+	/* The verdict and the worst rows stand first: they must not scroll away. */
+	if (!r->failed && !v->all) {
+		r->sections.v[rows].limit = SIZE_MAX;
+		r->sections.v[rows].fits = true;
+		r->sections.v[rows].more = "--all";
+	}
 	if (!v->verbose && !v->common.json)
 		return;
 	values = result_section(r, "values", "", brief ? narrow_value_columns : value_columns,
@@ -311,42 +439,60 @@ static void add_head(struct result *r, const struct use_report *report, const st
 	}
 }
 
-/* What has no rule of its own is told by its row. */
-static const char *worst_row(struct result *r, const struct use_report *report)
+static const char *row_line(struct result *r, const struct use_row *row)
 {
-	const struct use_row *row = NULL;
-	const char *text = "ok: no resource is saturated";
-	unsigned done = 0;
+	const struct use_value *v = telling_value(row);
 
-	for (size_t i = 0; i < report->rows.n; i++)
-		if (!row || report->rows.v[i].verdict > row->verdict)
-			row = &report->rows.v[i];
+	return result_text(r, "%s%s%s", use_row_name(r, row), v ? ": " : "",
+			   v ? value_text(r, v) : "");
+}
 
-	if (row && row->verdict >= USE_WARN) {
-		const struct use_value *v = NULL;
+static bool is_told(const struct use_report *report, const struct use_row *row, const findings *f)
+{
+	for (size_t i = 0; i < f->n && i < FINDINGS_SHOWN; i++)
+		if (use_finding_tells(report, &f->v[i], row))
+			return true;
+	return false;
+}
 
-		for (enum use_kind kind = 0; kind < USE_KINDS && !v; kind++) {
-			done = 0;
-			v = next_value(row, kind, &done);
-			v = v && v->verdict == row->verdict ? v : NULL;
-		}
-		text = result_text(r, "%s: %s%s%s", verdict_names[row->verdict],
-				   use_row_name(r, row), v ? ": " : "", v ? value_text(r, v) : "");
+/* What the findings that are shown say nothing of: each critical row by name, warnings by number.
+ * NULL: nothing. */
+static const char *untold_line(struct result *r, const struct use_report *report, const findings *f)
+{
+	const char *line = "critical: ";
+	size_t critical = 0, warnings = 0;
+
+	for (size_t i = 0; i < report->rows.n; i++) {
+		const struct use_row *row = &report->rows.v[i];
+
+		if (row->detail || row->verdict < USE_WARN || is_told(report, row, f))
+			continue;
+		warnings += row->verdict == USE_WARN;
+		if (row->verdict == USE_CRITICAL && critical++ < UNTOLD_NAMED)
+			line = result_text(r, "%s%s%s", line, critical > 1 ? ", " : "",
+					   row_line(r, row));
 	}
-	return text;
+	if (critical > UNTOLD_NAMED)
+		line = result_text(r, "%s and %zu more", line, critical - UNTOLD_NAMED);
+	if (warnings)
+		line = result_text(r, "%s%s%zu warning%s more", critical ? line : "",
+				   critical ? "; " : "", warnings, warnings > 1 ? "s" : "");
+	return critical || warnings ? line : NULL;
 }
 
 static void add_findings(struct result *r, const struct use_report *report,
-			 const struct use_subject *s)
+			 const struct use_values *v, const struct use_subject *s)
 {
 	findings f = {0};
+	const char *untold;
 
-	bool untold;
-
-	r->failed |= use_findings(report, s, r, &f) != 0;
-	/* Rules speak of less than what is worst: that goes first. */
-	untold = !f.n || use_worst(report) > use_findings_worst(report, &f);
-	findings_head_below(r, untold ? worst_row(r, report) : NULL, &f);
+	r->failed |= use_findings(report, v->limits, s, r, &f) != 0;
+	if (!f.n && use_worst(report) < USE_WARN)
+		result_fact(r, "", "verdict", cell_text(r, "ok: no resource is saturated"));
+	findings_head(r, &f);
+	untold = untold_line(r, report, &f);
+	if (untold)
+		result_fact(r, "", f.n ? "also" : "verdict", cell_text(r, untold));
 	array_release(&f);
 }
 
@@ -398,12 +544,12 @@ static void sort_rows(struct use_report *report, enum use_sort sort)
 }
 
 void use_fill_result(struct use_report *report, const struct use_values *v,
-		     const struct use_subject *subject, bool brief, enum use_sort sort,
+		     const struct use_subject *subject, unsigned width, enum use_sort sort,
 		     struct result *r)
 {
 	use_report_sort(report);
 	add_head(r, report, subject);
-	add_findings(r, report, subject);
+	add_findings(r, report, v, subject);
 	add_missing(r, report, v);
 	for (size_t i = 0; i < subject->notes->n; i++)
 		result_note(r, "%s", subject->notes->v[i]);
@@ -413,5 +559,5 @@ void use_fill_result(struct use_report *report, const struct use_values *v,
 	for (size_t i = 0; i < report->notes.n; i++)
 		result_note(r, "%s", report->notes.v[i]);
 	sort_rows(report, sort);
-	add_tables(r, report, v, brief);
+	add_tables(r, report, v, width);
 }

@@ -26,7 +26,7 @@ static struct use_row *add(const struct interval *i, const struct gpu *g, const 
 	for (size_t k = 0; k < i->now->gpu->v.n; k++)
 		used |= !isnan(i->now->gpu->v.v[k].process_bytes);
 	if (row)
-		row->detail = i->config->n_pids && used && isnan(g->process_bytes);
+		row->foreign = row->detail = i->config->n_pids && used && isnan(g->process_bytes);
 	return row;
 }
 

@@ -110,7 +110,10 @@ const struct use_row *use_report_worst(const struct use_report *r, const char *k
 	for (size_t i = 0; i < r->rows.n; i++) {
 		const struct use_value *v = use_row_value(&r->rows.v[i], key);
 
-		if (!v || isnan(v->v) || v->not_judged || v->v <= highest)
+		if (!v || isnan(v->v) || v->not_judged)
+			continue;
+		if (worst && worst->foreign != r->rows.v[i].foreign ? !worst->foreign
+								    : v->v <= highest)
 			continue;
 		highest = v->v;
 		worst = &r->rows.v[i];
@@ -120,7 +123,7 @@ const struct use_row *use_report_worst(const struct use_report *r, const char *k
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-static struct use_limit limit_of(const struct use_limit *limits, unsigned metric)
+struct use_limit use_limit_of(const struct use_limit *limits, size_t metric)
 {
 	struct use_limit limit = {use_metrics[metric].warn, use_metrics[metric].critical};
 
@@ -145,7 +148,7 @@ static double score_of(double v, struct use_limit limit)
 static void judge_value(struct use_value *value, const struct use_limit *limits,
 			struct use_row *row)
 {
-	struct use_limit limit = limit_of(limits, value->metric);
+	struct use_limit limit = use_limit_of(limits, value->metric);
 
 	value->verdict = isnan(value->v) ? USE_NO_DATA : USE_OK;
 	if (isnan(value->v) || value->not_judged)

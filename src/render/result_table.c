@@ -9,8 +9,11 @@
 #include <limits.h>
 
 enum {
-	ROWS_MIN = 5,     /* whatever the terminal */
-	LINES_AROUND = 5, /* a blank line, title, heading, "more", and the prompt */
+	ROWS_MIN = 5,      /* whatever the terminal */
+	LINES_AROUND = 5,  /* a blank line, title, heading, "more", and the prompt */
+	REASON_ROWS = 3,   /* that are named with a reason */
+	NAME_COLUMNS = 40, /* of each of them */
+	BLOCK_WIDTH = 100, /* of paragraphs where no terminal says how wide */
 };
 
 #define CUT_COLUMNS_MIN 12U  /* the cut column stays this wide, whatever the terminal */
@@ -197,18 +200,30 @@ static int table_print(struct table *t)
 	return t->text.failed || t->cut.failed ? -ENOMEM : 0;
 }
 
-/* "# " and the line, which is safe for a terminal, broken between words when it is too wide. The
+/* How a line that is broken between words begins, and those that it goes on in. */
+struct margin {
+	const char *first, *next;
+};
+
+/* The line, which is safe for a terminal, broken when it is wider than `width` (0: never). The
  * number of lines. */
-static size_t put_wrapped(FILE *out, struct strbuf *line, const struct table_options *o)
+static size_t put_lines(FILE *out, struct strbuf *line, unsigned width, struct margin margin,
+			const struct table_options *o)
 {
 	CLEANUP(strbuf_release) struct strbuf wrapped = {0};
 	size_t lines;
 
 	spell(line, o);
-	lines = term_wrap(&wrapped, strbuf_str(line), o->width, 2, "#  ");
-	fprintf(out, "# %s\n", strbuf_str(&wrapped));
+	lines = term_wrap(&wrapped, strbuf_str(line), width, term_columns(margin.first),
+			  margin.next);
+	fprintf(out, "%s%s\n", margin.first, strbuf_str(&wrapped));
 	line->failed |= wrapped.failed;
 	return lines;
+}
+
+static size_t put_wrapped(FILE *out, struct strbuf *line, const struct table_options *o)
+{
+	return put_lines(out, line, o->width, (struct margin){"# ", "#  "}, o);
 }
 
 static size_t put_line(FILE *out, struct strbuf *text, const struct table_options *o, const char *s)
@@ -233,6 +248,51 @@ static void table_left_out(struct table *t)
 		put_line(t->out, &t->text, t->options, strbuf_str(&line));
 }
 
+/* The first text of the rows; n_columns: they have none. */
+static size_t name_column(const struct table *t)
+{
+	size_t i = 0;
+
+	while (i < t->section->n_columns &&
+	       (!t->drawn[i] || !column_is_text(&t->section->columns[i])))
+		i++;
+	return i;
+}
+
+static bool lacks_for(const struct table *t, size_t row, const char *reason)
+{
+	for (size_t i = 0; i < t->section->n_columns; i++) {
+		const struct cell *c = table_cell(t, row, i);
+
+		if (t->drawn[i] && c->type == CELL_NULL && str_eq(c->text, reason))
+			return true;
+	}
+	return false;
+}
+
+/* `note: "-" of GPU, engine: REASON`, the rows from the first one on that has it. */
+static void put_reason(struct table *t, size_t first, const char *reason)
+{
+	CLEANUP(strbuf_release) struct strbuf line = {0};
+	size_t n = 0, name = name_column(t);
+
+	strbuf_puts(&line, "note: \"-\"");
+	for (size_t row = first; row < t->rows && name < t->section->n_columns; row++) {
+		if (!lacks_for(t, row, reason) || n++ >= REASON_ROWS)
+			continue;
+		strbuf_puts(&line, n > 1 ? ", " : " of ");
+		strbuf_clear(&t->text);
+		cell_show(&t->text, table_cell(t, row, name), 0);
+		term_cut_middle(&line, strbuf_str(&t->text), NAME_COLUMNS, "…");
+	}
+	if (n > REASON_ROWS)
+		strbuf_printf(&line, " and %zu more", n - REASON_ROWS);
+	strbuf_puts(&line, ": ");
+	term_escape(&line, reason, strlen(reason));
+	t->text.failed |= line.failed;
+	put_wrapped(t->out, &line, t->options);
+}
+
 /* What the "-" in the rows shown stand for, each reason once. */
 static int table_reasons(struct table *t)
 {
@@ -253,10 +313,44 @@ static int table_reasons(struct table *t)
 			return -ENOMEM;
 		if (strstr(strbuf_str(&said), strbuf_str(&t->text)))
 			continue;
-		fprintf(t->out, "# note: \"-\": %s", strbuf_str(&t->text) + 1);
 		strbuf_puts(&said, strbuf_str(&t->text) + 1);
+		put_reason(t, i / t->section->n_columns, c->text);
 	}
 	return 0;
+}
+
+/* --- paragraphs ------------------------------------------------------------------------------- */
+
+/* The name with what is short, then a line for each text. */
+static void put_block(struct table *t, size_t row)
+{
+	CLEANUP(strbuf_release) struct strbuf line = {0};
+	const struct column *columns = t->section->columns;
+	unsigned width = t->options->width ? t->options->width : BLOCK_WIDTH;
+
+	strbuf_puts(&line, table_text(t, row, 0));
+	for (size_t i = 1; i < t->section->n_columns; i++)
+		if (!column_is_text(&columns[i]) && table_cell(t, row, i)->type != CELL_NULL)
+			strbuf_printf(&line, "  %s %s", columns[i].title, table_text(t, row, i));
+	fputs(t->options->color ? "\033[1m" : "", t->out);
+	put_lines(t->out, &line, width, (struct margin){"", "   "}, t->options);
+	fputs(t->options->color ? "\033[0m" : "", t->out);
+	for (size_t i = 1; i < t->section->n_columns; i++) {
+		if (!column_is_text(&columns[i]) || !*table_text(t, row, i))
+			continue;
+		t->text.failed |= line.failed;
+		strbuf_clear(&line);
+		strbuf_printf(&line, "%s: %s", columns[i].title, table_text(t, row, i));
+		put_lines(t->out, &line, width, (struct margin){"    ", "     "}, t->options);
+	}
+	t->text.failed |= line.failed;
+}
+
+static int table_blocks(struct table *t)
+{
+	for (size_t row = 0; row < t->rows; row++)
+		put_block(t, row);
+	return t->text.failed ? -ENOMEM : 0;
 }
 
 /* Rows that are shown: `lines` are left on the terminal, 0 none known. */
@@ -287,6 +381,8 @@ static int table_section(const struct section *s, const struct table_options *o,
 	}
 	if (table_measure(&t))
 		return -ENOMEM;
+	if (s->blocks)
+		return table_blocks(&t);
 	table_fit(&t);
 	if (table_print(&t))
 		return -ENOMEM;

@@ -17,6 +17,7 @@ exits 0 '-v' "$INSPECT" use -d 0.1 -v
 like "$(cat "$tmp/out")" 'cpu_busy_percent +[0-9.]+ +80.00 +95.00 +/proc/stat' '-v: values, limits, sources'
 exits 0 '--all' "$INSPECT" use -d 0.1 --all
 is "$(grep -c '^CPU [0-9]' "$tmp/out")" "$(getconf _NPROCESSORS_ONLN)" '--all: every CPU'
+like "$(cat "$tmp/out")" '# note: "-" of engine: --engine URL' '--all: whose reason it is'
 exits 0 '-p' "$INSPECT" use -d 0.1 -p $$
 like "$(head -1 "$tmp/out")" "^# target: .*/$$ · .*CPUs" '-p: begins with the target'
 sh -c 'sleep 20 & sleep 20 & wait' >/dev/null 2>&1 &
@@ -28,7 +29,11 @@ exits 0 '--children' "$INSPECT" use -d 0.1 --all -p $parent --children
 is "$(grep -c '^process CPU' "$tmp/out")" 3 '--children: they are part of it'
 kill $(pgrep -P $parent) $parent
 exits 0 '--explain' "$INSPECT" use --explain
-like "$(cat "$tmp/out")" 'kv-cache-full +kv_cache_percent > 90' '--explain: rules'
+like "$(cat "$tmp/out")" $'kv-cache-full\n    when: kv_cache_percent > 90' '--explain: rules'
+is "$(grep -E '^.{101,}' "$tmp/out")" '' '--explain: within 100 columns'
+exits 0 '--explain on a narrow terminal' env COLUMNS=50 "$INSPECT" use --explain --limit disk_await_ms=5/40
+is "$(grep -E '^.{51,}' "$tmp/out" | grep '[^ ] *[ ] *[^ ]')" '' '--explain: within 50 columns, but for long words'
+like "$(cat "$tmp/out")" $'slow-disk\n    when: disk_await_ms > 5\n' '--explain: with the limits of this run'
 
 # --- for scripts ---
 "$INSPECT" use --json -d 0.2 >"$tmp/use.json"
@@ -42,7 +47,7 @@ is "$("$INSPECT" use --csv -q -d 0.1 | head -1)" 'resource,device,scope,utilisat
 exits 3 '--fail-on warn, with a limit that is passed' "$INSPECT" use -d 0.1 --limit threads_percent=0/0 --fail-on critical
 exits 0 'without --fail-on it is 0' "$INSPECT" use -d 0.1 --limit threads_percent=0/0
 like "$(cat "$tmp/out")" 'threads .* critical' '--limit decides'
-calm=$(jq -r '[.values[] | select(.warn != null) | .metric] | unique | map("\(.)=1e9/1e9") | join(",")' "$tmp/use.json")
+calm=$(jq -r '[.values[] | select(.warn != null) | .metric] | unique | map("\(.)=" + (if endswith("_percent") and . != "run_delay_percent" then "100/100" else "1e9/1e9" end)) | join(",")' "$tmp/use.json")
 exits 0 '--fail-on warn where nothing is' "$INSPECT" use -d 0.1 --limit "$calm" --fail-on warn
 like "$(cat "$tmp/out")" '# verdict: ok: no resource is saturated' 'and it is said'
 
@@ -78,6 +83,7 @@ near "$(sed -n 's/^inspect_use_memory_used_percent{.*} //p' "$tmp/metrics.prom")
 near "$(sed -n 's/^inspect_use_files_percent{.*} //p' "$tmp/metrics.prom")" \
 	"$(awk '{ print 100 * $1 / $3 }' /proc/sys/fs/file-nr)" 0.1 'files as file-nr says'
 is "$("$INSPECT" use --watch -n 2 -d 0.1 --json | jq -s length)" 2 '--watch --json: JSON lines'
+is "$("$INSPECT" use -n 2 -d 0.1 --json | wc -l)" 2 '-n alone is --watch -n'
 
 # --- a terminal ---
 # Of its own, so that nobody else's settings and sessions matter.
@@ -118,9 +124,14 @@ terminal send-keys fg Enter
 ok 'screen "^resource .* verdict"' 'fg: drawn again'
 like "$(head -1 "$tmp/screen")" '^# host: ' 'fg: from the first line on'
 terminal resize-window -x 60 -y 16
-ok 'screen "lines more"' 'a smaller window: what does not fit is counted'
+ok 'screen "(lines more|more rows)"' 'a smaller window: what does not fit is counted'
 is "$(grep -E '^.{61,}' "$tmp/screen")" '' 'a smaller window: within 60 columns'
 like "$(head -1 "$tmp/screen")" '^# host: ' 'a smaller window: from the first line on'
+# Its last column is that of the verdict.
+terminal resize-window -x 40 -y 24
+ok 'screen "^resource +is +verdict$"' '40 columns: what is worst, and the verdict'
+ok 'screen "^[^ ].* (critical|warn|ok)$"' '40 columns: whole'
+is "$(sed '1,/^resource/d; /^…\|^$\|^keys/d' "$tmp/screen" | grep -vE ' (critical|warn|ok)$')" '' '40 columns: of each row'
 terminal send-keys q
 ok 'screen "^> *$"' 'q: ends'
 terminal send-keys "clear; stty -a | grep -oE ' icanon'" Enter
@@ -172,10 +183,13 @@ refused '-p and --cgroup exclude each other' 'two targets' -p 1 --cgroup /x
 refused 'takes no operand' 'an operand' sleep
 refused "there is no value 'cpu'" 'an unknown limit' --limit cpu=3
 refused 'critical limit is below' 'limits in the wrong order' --limit cpu_busy_percent=90/80
+refused 'from 0 to 100' 'a limit that is no number' --limit cpu_busy_percent=nan
 refused 'not KEY=WARN' 'no limit' --limit cpu_busy_percent
 refused 'not warn or critical' 'an unknown verdict' --fail-on bad
 exits 125 'an unknown cgroup' "$INSPECT" use --cgroup /nothing/here
 exits 125 'a process that is not there' "$INSPECT" use -p 2147483646
 exits 125 'a log that cannot be written' "$INSPECT" use -d 0.1 --log /nonexistent/log
+exits 125 'a log on a full disk' "$INSPECT" use -d 0.1 --log /dev/full
+is "$(cat "$tmp/err")" 'inspect use: cannot write /dev/full: No space left on device' 'a log on a full disk: which, and why'
 exits 125 'metrics that cannot be written' "$INSPECT" use -d 0.1 --prometheus /nonexistent/x.prom
 exits 125 'a full disk' bash -c '"$0" use -d 0.1 >/dev/full' "$INSPECT"

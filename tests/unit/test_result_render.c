@@ -107,7 +107,8 @@ static void test_table(void **state UNUSED)
 			   "66.67%      200      +5  main                                yes\n"
 			   "33.33%        -      -7  a|<b>,\"\\x1b[31m\\xff                 no\n"
 			   " 0.00%        -       0  std::vector<int>::push_back(int&&)  no\n"
-			   "# note: \"-\": not counted\n");
+			   "# note: \"-\" of a|<b>,\"\\x1b[31m\\xff, "
+			   "std::vector<int>::push_back(int&&): not counted\n");
 	result_release(&r);
 }
 
@@ -121,7 +122,7 @@ static void test_table_width(void **state UNUSED)
 	text = draw(draw_table, &r);
 	assert_non_null(strstr(text, "  self  samples  change  function            exact\n"));
 	assert_non_null(strstr(text, "66.67%      200      +5  main                yes\n"));
-	assert_null(strstr(text, "push_back"));
+	assert_null(strstr(text, "push_back(int&&)  no"));
 	assert_non_null(strstr(text, "(int&&)  no\n"));
 	assert_non_null(strstr(text, "std::v"));
 	free(text);
@@ -151,7 +152,8 @@ static void test_table_limit(void **state UNUSED)
 			   "66.67%      200      +5  main                                yes\n"
 			   "33.33%        -      -7  a|<b>,\"\\x1b[31m\\xff                 no\n"
 			   " 0.00%        -       0  std::vector<int>::push_back(int&&)  no\n"
-			   "# note: \"-\": not counted\n");
+			   "# note: \"-\" of a|<b>,\"\\x1b[31m\\xff, "
+			   "std::vector<int>::push_back(int&&): not counted\n");
 	result_release(&r);
 }
 
@@ -246,6 +248,56 @@ static void test_markdown(void **state UNUSED)
 	result_release(&r);
 }
 
+/* Texts that are too long for columns: a line each, within the width, or 100. */
+static void test_blocks(void **state UNUSED)
+{
+	static const struct column of_rules[] = {
+		{"rule", "rule", CELL_TEXT, 0},
+		{"warn", "warn", CELL_NUMBER, 0},
+		{"means", "means", CELL_TEXT, 0},
+		{"source", "source", CELL_TEXT, 0},
+	};
+	static const char *const drawn[] = {
+		[0] = "hot  warn 90.00\n"
+		      "    means: one two three four five six seven eight nine ten eleven twelve "
+		      "thirteen fourteen fifteen\n"
+		      "      sixteen\n"
+		      "cold\n"
+		      "    means: short\n"
+		      "    source: a\\tbook\n",
+		[30] = "hot  warn 90.00\n"
+		       "    means: one two three four\n"
+		       "      five six seven eight\n"
+		       "      nine ten eleven twelve\n"
+		       "      thirteen fourteen\n"
+		       "      fifteen sixteen\n"
+		       "cold\n"
+		       "    means: short\n"
+		       "    source: a\\tbook\n",
+	};
+
+	for (unsigned width = 0; width <= 30; width += 30) {
+		struct result r;
+		size_t s;
+
+		result_init(&r, "inspect.test/1");
+		s = result_section(&r, "rules", "", of_rules, ARRAY_SIZE(of_rules));
+		r.sections.v[s].blocks = true;
+		result_row(&r, s,
+			   (const struct cell[]){
+				   cell_text(&r, "hot"), cell_double(CELL_NUMBER, 90),
+				   cell_text(&r, "one two three four five six seven eight nine ten "
+						 "eleven twelve thirteen fourteen fifteen sixteen"),
+				   cell_text(&r, "")});
+		result_row(&r, s,
+			   (const struct cell[]){cell_text(&r, "cold"), cell_null(&r, "none"),
+						 cell_text(&r, "short"), cell_text(&r, "a\tbook")});
+		table = (struct table_options){.width = width};
+		assert_draws(draw_table, &r, drawn[width]);
+		result_release(&r);
+	}
+}
+
 static const struct column detail[] = {{"module", "", CELL_TEXT, COLUMN_DATA_ONLY}};
 static const struct column plain[] = {{"name", "name", CELL_TEXT, 0}};
 
@@ -305,7 +357,7 @@ static void test_spare_columns(void **state UNUSED)
 	assert_draws(draw_table, &r,
 		     "metric  mean  smallest  largest  \n"
 		     "wall       5         1        -  a note of thirt…olumns, no more\n"
-		     "# note: \"-\": why\n");
+		     "# note: \"-\" of wall: why\n");
 	table.width = 48;
 	assert_draws(draw_table, &r,
 		     "metric  mean  smallest  \n"
@@ -340,11 +392,12 @@ static void test_failed(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),         cmocka_unit_test(test_table_width),
-		cmocka_unit_test(test_table_limit),   cmocka_unit_test(test_table_color),
-		cmocka_unit_test(test_json),          cmocka_unit_test(test_csv),
-		cmocka_unit_test(test_markdown),      cmocka_unit_test(test_sections),
-		cmocka_unit_test(test_spare_columns), cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_table),       cmocka_unit_test(test_table_width),
+		cmocka_unit_test(test_table_limit), cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_table_color), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_csv),         cmocka_unit_test(test_markdown),
+		cmocka_unit_test(test_sections),    cmocka_unit_test(test_spare_columns),
+		cmocka_unit_test(test_failed),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
