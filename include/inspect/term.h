@@ -37,7 +37,8 @@ void term_cut_middle(struct strbuf *out, const char *s, unsigned width, const ch
 
 /* Appends s broken between words into lines of `width` columns. The first has `used` columns
  * already; the others begin with `prefix`, and a space or more of s. A word too wide for any line
- * stays whole; width 0 breaks nothing. The number of lines. */
+ * stays whole, and so does a command behind an arrow, which is to be copied, where it has room;
+ * width 0 breaks nothing. The number of lines. */
 size_t term_wrap(struct strbuf *out, const char *s, unsigned width, unsigned used,
 		 const char *prefix);
 

@@ -217,6 +217,16 @@ void term_cut_middle(struct strbuf *out, const char *s, unsigned width, const ch
 	strbuf_add(out, s + i, n - i);
 }
 
+/* Bytes of the next word with the spaces before it. A command behind an arrow is one word where it
+ * fits into a line of its own, so that it can be copied. */
+static size_t word_size(const char *at, unsigned columns)
+{
+	size_t n = strspn(at, " ");
+	bool arrow = str_starts(at + n, "→ ") || str_starts(at + n, "-> ");
+
+	return arrow && term_columns(at + n) <= columns ? strlen(at) : n + strcspn(at + n, " ");
+}
+
 size_t term_wrap(struct strbuf *out, const char *s, unsigned width, unsigned used,
 		 const char *prefix)
 {
@@ -225,10 +235,8 @@ size_t term_wrap(struct strbuf *out, const char *s, unsigned width, unsigned use
 	size_t lines = 1;
 
 	for (const char *at = s; *at; at += word.n) {
-		size_t spaces = strspn(at, " ");
-
 		strbuf_clear(&word);
-		strbuf_add(&word, at, spaces + strcspn(at + spaces, " "));
+		strbuf_add(&word, at, word_size(at, width > margin + 1 ? width - margin - 1 : 0));
 		if (word.failed) {
 			out->failed = true;
 			break;

@@ -41,13 +41,24 @@ const char *use_row_name(struct result *r, const struct use_row *row)
 
 /* --- cells ------------------------------------------------------------------------------------ */
 
+/* Half of the last digit that the format shows. */
+static double least_shown(const char *format)
+{
+	const char *at = strstr(format, "%.");
+
+	return at ? 0.5 * pow(10, '0' - at[2]) : 0;
+}
+
 static const char *value_text(struct result *r, const struct use_value *v)
 {
 	CLEANUP(strbuf_release) struct strbuf b = {0};
+	const char *format = use_metrics[v->metric].shown;
 
 	if (v->text)
 		return v->text;
-	finding_put_number(&b, use_metrics[v->metric].shown, v->v);
+	/* What is well may as well be 0. */
+	finding_put_number(&b, format,
+			   v->verdict < USE_WARN && v->v < least_shown(format) ? 0 : v->v);
 	r->failed |= b.failed;
 	return result_text(r, "%s", strbuf_str(&b));
 }
@@ -55,14 +66,6 @@ static const char *value_text(struct result *r, const struct use_value *v)
 static bool is_of(const struct use_value *v, enum use_kind kind)
 {
 	return use_metrics[v->metric].kind == kind;
-}
-
-/* Half of the last digit that the format shows. */
-static double least_shown(const char *format)
-{
-	const char *at = strstr(format, "%.");
-
-	return at ? 0.5 * pow(10, '0' - at[2]) : 0;
 }
 
 /* What would be shown as 0 is not worth its place; utilisation is, and what is not well. */
@@ -181,33 +184,38 @@ static const struct column narrow_row_columns[] = {
 };
 _Static_assert(ARRAY_SIZE(row_columns) == ARRAY_SIZE(narrow_row_columns), "of the same cells");
 
-static const char *shown_name(struct result *r, const struct use_row *row, bool all)
-{
-	const char *name = use_row_name(r, row);
-
-	return row->hidden && !all ? result_text(r, "%s +%u ok", name, row->hidden) : name;
-}
-
-/* How many values a cell has, by kind. */
-struct cells {
+/* What one run has in common: for whom, what is asked for, how many values a cell has. */
+struct page {
+	const struct use_values *v;
+	const struct use_subject *subject;
 	unsigned most[USE_KINDS];
 };
 
-static void add_row(struct result *r, size_t section, const struct use_row *row,
-		    const struct use_values *v, const struct cells *c)
+/* The target itself stands in the head. */
+static const char *shown_name(struct result *r, const struct use_row *row, const struct page *p)
 {
+	bool own = p->subject->shown && str_eq(row->device, p->subject->shown);
+	const char *name = own ? row->resource : use_row_name(r, row);
+
+	return row->hidden && !p->v->all ? result_text(r, "%s +%u ok", name, row->hidden) : name;
+}
+
+static void add_row(struct result *r, size_t section, const struct use_row *row,
+		    const struct page *p)
+{
+	const struct use_values *v = p->v;
 	bool reasons = v->all || v->verbose || v->common.json || v->common.csv;
 	const struct use_value *telling = telling_value(row);
 
 	result_row(r, section,
 		   (const struct cell[]){
-			   cell_text(r, shown_name(r, row, v->all)),
+			   cell_text(r, shown_name(r, row, p)),
 			   cell_text(r, row->resource),
 			   cell_text(r, row->device),
 			   cell_text(r, row->scope),
-			   kind_cell(r, row, USE_UTILISATION, c->most[USE_UTILISATION], reasons),
-			   kind_cell(r, row, USE_SATURATION, c->most[USE_SATURATION], reasons),
-			   kind_cell(r, row, USE_ERRORS, c->most[USE_ERRORS], reasons),
+			   kind_cell(r, row, USE_UTILISATION, p->most[USE_UTILISATION], reasons),
+			   kind_cell(r, row, USE_SATURATION, p->most[USE_SATURATION], reasons),
+			   kind_cell(r, row, USE_ERRORS, p->most[USE_ERRORS], reasons),
 			   cell_text(r, telling                       ? value_text(r, telling)
 					: row->verdict == USE_NO_DATA ? "-"
 								      : "0"),
@@ -309,8 +317,7 @@ static void add_value(struct result *r, size_t section, const struct use_row *ro
 		   });
 }
 
-static unsigned row_width(struct result *r, const struct use_report *report,
-			  const struct use_values *v, const struct cells *c)
+static unsigned row_width(struct result *r, const struct use_report *report, const struct page *p)
 {
 	/* Of verdicts and what stands between the columns. */
 	unsigned width = (unsigned)strlen("critical") + 4 * 2, name = NAME_COLUMNS;
@@ -320,12 +327,14 @@ static unsigned row_width(struct result *r, const struct use_report *report,
 	for (size_t i = 0; i < report->rows.n; i++) {
 		const struct use_row *row = &report->rows.v[i];
 
-		for (enum use_kind k = 0; k < USE_KINDS && is_listed(row, v); k++)
+		if (!is_listed(row, p->v))
+			continue;
+		for (enum use_kind k = 0; k < USE_KINDS; k++)
 			widest[k] =
-				MAX(widest[k], term_columns(values_text(r, row, k, c->most[k])));
+				MAX(widest[k], term_columns(values_text(r, row, k, p->most[k])));
 		/* Which one is not well must be readable. */
-		if (row->verdict >= USE_WARN && is_listed(row, v))
-			name = MAX(name, term_columns(shown_name(r, row, v->all)));
+		if (row->verdict >= USE_WARN)
+			name = MAX(name, term_columns(shown_name(r, row, p)));
 	}
 	width += MIN(name, NAME_COLUMNS_MAX);
 	for (enum use_kind k = 0; k < USE_KINDS; k++)
@@ -334,52 +343,53 @@ static unsigned row_width(struct result *r, const struct use_report *report,
 }
 
 /* As many values as the width has room for, of saturation first. */
-static struct cells choose_cells(struct result *r, const struct use_report *report,
-				 const struct use_values *v, unsigned width)
+static void choose_cells(struct result *r, const struct use_report *report, struct page *p,
+			 unsigned width)
 {
 	static const enum use_kind order[] = {USE_SATURATION, USE_ERRORS, USE_UTILISATION};
-	struct cells c = {{CELL_VALUES, CELL_VALUES, CELL_VALUES}};
 
-	if (!width)
-		return c;
-	c = (struct cells){{1, 1, 1}};
-	for (unsigned n = 2; n <= CELL_VALUES; n++)
+	for (enum use_kind k = 0; k < USE_KINDS; k++)
+		p->most[k] = width ? 1 : CELL_VALUES;
+	for (unsigned n = 2; width && n <= CELL_VALUES; n++)
 		for (size_t i = 0; i < ARRAY_SIZE(order); i++) {
-			struct cells more = c;
+			struct page more = *p;
 
 			more.most[order[i]] = n;
-			if (c.most[order[i]] == n - 1 && row_width(r, report, v, &more) <= width)
-				c = more;
+			if (p->most[order[i]] == n - 1 && row_width(r, report, &more) <= width)
+				*p = more;
 		}
-	return c;
 }
 
-static void add_tables(struct result *r, const struct use_report *report,
-		       const struct use_values *v, unsigned width)
+static void add_rows(struct result *r, const struct use_report *report, const struct page *p,
+		     unsigned width)
 {
-	bool narrow = width && width < NARROW_COLUMNS, brief = width && width < BRIEF_COLUMNS;
-	struct cells cells = choose_cells(r, report, v, width);
-	size_t rows, values;
+	bool narrow = width && width < NARROW_COLUMNS;
+	size_t section =
+		result_section(r, "resources", "", narrow ? narrow_row_columns : row_columns,
+			       ARRAY_SIZE(row_columns));
 
-	rows = result_section(r, "resources", "", narrow ? narrow_row_columns : row_columns,
-			      ARRAY_SIZE(row_columns));
 	for (size_t i = 0; i < report->rows.n; i++)
-		if (is_listed(&report->rows.v[i], v))
-			add_row(r, rows, &report->rows.v[i], v, &cells);
+		if (is_listed(&report->rows.v[i], p->v))
+			add_row(r, section, &report->rows.v[i], p);
 	/* The verdict and the worst rows stand first: they must not scroll away. */
-	if (!r->failed && !v->all) {
-		r->sections.v[rows].limit = SIZE_MAX;
-		r->sections.v[rows].fits = true;
-		r->sections.v[rows].more = "--all";
+	if (!r->failed && !p->v->all) {
+		r->sections.v[section].limit = SIZE_MAX;
+		r->sections.v[section].fits = true;
+		r->sections.v[section].more = "--all";
 	}
-	if (!v->verbose && !v->common.json)
-		return;
-	values = result_section(r, "values", "", brief ? narrow_value_columns : value_columns,
-				ARRAY_SIZE(value_columns));
+}
+
+static void add_values(struct result *r, const struct use_report *report,
+		       const struct use_values *v, bool brief)
+{
+	size_t section =
+		result_section(r, "values", "", brief ? narrow_value_columns : value_columns,
+			       ARRAY_SIZE(value_columns));
+
 	for (size_t i = 0; i < report->rows.n; i++)
 		for (size_t k = 0; k < report->rows.v[i].n_values; k++)
 			if (is_listed(&report->rows.v[i], v))
-				add_value(r, values, &report->rows.v[i],
+				add_value(r, section, &report->rows.v[i],
 					  &report->rows.v[i].values[k], v);
 	if (brief)
 		add_sources(r, report, v);
@@ -404,7 +414,7 @@ static const char *target_line(struct result *r, const struct use_report *report
 		const struct use_value *v = row ? use_row_value(row, parts[i].key) : NULL;
 		const char *text = v ? value_text(r, v) : NULL;
 
-		if (!v || (v->v <= 0 && i))
+		if (!v || (i && !is_shown(v, use_metrics[v->metric].kind)))
 			continue;
 		/* The word stands in the value's own format already, or before it. */
 		if (str_eq(parts[i].key, "fds_percent"))
@@ -547,6 +557,8 @@ void use_fill_result(struct use_report *report, const struct use_values *v,
 		     const struct use_subject *subject, unsigned width, enum use_sort sort,
 		     struct result *r)
 {
+	struct page page = {.v = v, .subject = subject};
+
 	use_report_sort(report);
 	add_head(r, report, subject);
 	add_findings(r, report, v, subject);
@@ -559,5 +571,8 @@ void use_fill_result(struct use_report *report, const struct use_values *v,
 	for (size_t i = 0; i < report->notes.n; i++)
 		result_note(r, "%s", report->notes.v[i]);
 	sort_rows(report, sort);
-	add_tables(r, report, v, width);
+	choose_cells(r, report, &page, width);
+	add_rows(r, report, &page, width);
+	if (v->verbose || v->common.json)
+		add_values(r, report, v, width && width < BRIEF_COLUMNS);
 }

@@ -298,6 +298,30 @@ static void test_blocks(void **state UNUSED)
 	}
 }
 
+/* A command behind an arrow stays in one line where that has room for it. */
+static void test_arrow(void **state UNUSED)
+{
+	static const struct {
+		unsigned width;
+		const char *drawn;
+	} drawn[] = {
+		{60, "# verdict: it waits, and waits → inspect offcpu -a -d 10\n"},
+		{40, "# verdict: it waits, and waits\n#   → inspect offcpu -a -d 10\n"},
+		{20, "# verdict: it waits,\n#   and waits →\n#   inspect offcpu\n#   -a -d 10\n"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(drawn); i++) {
+		struct result r;
+
+		result_init(&r, "inspect.test/1");
+		result_fact(&r, "", "verdict",
+			    cell_text(&r, "it waits, and waits → inspect offcpu -a -d 10"));
+		table = (struct table_options){.width = drawn[i].width};
+		assert_draws(draw_table, &r, drawn[i].drawn);
+		result_release(&r);
+	}
+}
+
 static const struct column detail[] = {{"module", "", CELL_TEXT, COLUMN_DATA_ONLY}};
 static const struct column plain[] = {{"name", "name", CELL_TEXT, 0}};
 
@@ -392,12 +416,12 @@ static void test_failed(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),       cmocka_unit_test(test_table_width),
-		cmocka_unit_test(test_table_limit), cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_table_color), cmocka_unit_test(test_json),
-		cmocka_unit_test(test_csv),         cmocka_unit_test(test_markdown),
-		cmocka_unit_test(test_sections),    cmocka_unit_test(test_spare_columns),
-		cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_table),         cmocka_unit_test(test_table_width),
+		cmocka_unit_test(test_table_limit),   cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_arrow),         cmocka_unit_test(test_table_color),
+		cmocka_unit_test(test_json),          cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_markdown),      cmocka_unit_test(test_sections),
+		cmocka_unit_test(test_spare_columns), cmocka_unit_test(test_failed),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
