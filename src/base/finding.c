@@ -27,7 +27,7 @@ void finding_put_number(struct strbuf *b, const char *format, double v)
 	static const char whole[] = "%.0f";
 	const char *at = strstr(format, whole);
 
-	if (!at || v <= 0 || v >= 0.5) {
+	if (!at || v <= 0 || v > 0.5) {
 		strbuf_printf(b, format, v);
 		return;
 	}
@@ -37,8 +37,11 @@ void finding_put_number(struct strbuf *b, const char *format, double v)
 }
 #pragma GCC diagnostic pop
 
+/* That there is any says itself. */
 static void put_limit(struct strbuf *b, const struct finding_test *t)
 {
+	if (t->compare == ABOVE && t->limit == 0)
+		return;
 	strbuf_printf(b, " (%s %g)", t->compare == BELOW ? "below" : "above", t->limit);
 }
 

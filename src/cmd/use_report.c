@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rows of resources as a result: what a cell says, the header, sources. */
-#include "use.h"
+#include "use_cells.h"
 
 #include <inspect/host.h>
 #include <inspect/term.h>
@@ -37,121 +37,6 @@ enum use_verdict use_worst(const struct use_report *r)
 const char *use_row_name(struct result *r, const struct use_row *row)
 {
 	return row->device[0] ? result_text(r, "%s %s", row->resource, row->device) : row->resource;
-}
-
-/* --- cells ------------------------------------------------------------------------------------ */
-
-/* Half of the last digit that the format shows. */
-static double least_shown(const char *format)
-{
-	const char *at = strstr(format, "%.");
-
-	return at ? 0.5 * pow(10, '0' - at[2]) : 0;
-}
-
-static const char *value_text(struct result *r, const struct use_value *v)
-{
-	CLEANUP(strbuf_release) struct strbuf b = {0};
-	const char *format = use_metrics[v->metric].shown;
-
-	if (v->text)
-		return v->text;
-	/* What is well may as well be 0. */
-	finding_put_number(&b, format,
-			   v->verdict < USE_WARN && v->v < least_shown(format) ? 0 : v->v);
-	r->failed |= b.failed;
-	return result_text(r, "%s", strbuf_str(&b));
-}
-
-static bool is_of(const struct use_value *v, enum use_kind kind)
-{
-	return use_metrics[v->metric].kind == kind;
-}
-
-/* What would be shown as 0 is not worth its place; utilisation is, and what is not well. */
-static bool is_shown(const struct use_value *v, enum use_kind kind)
-{
-	if (!is_of(v, kind) || isnan(v->v) || (v->text && !v->text[0]))
-		return false;
-	return kind == USE_UTILISATION || v->verdict >= USE_WARN ||
-	       (v->v > 0 && v->v >= least_shown(use_metrics[v->metric].shown));
-}
-
-/* The next value to show: the worst verdict first, else in order. `done` has a bit for each. */
-static const struct use_value *next_value(const struct use_row *row, enum use_kind kind,
-					  unsigned *done)
-{
-	const struct use_value *best = NULL;
-
-	for (size_t i = 0; i < row->n_values; i++) {
-		const struct use_value *v = &row->values[i];
-
-		if (is_shown(v, kind) && !(*done & 1u << i) &&
-		    (!best || v->verdict > best->verdict))
-			best = v;
-	}
-	if (best)
-		*done |= 1u << (best - row->values);
-	return best;
-}
-
-/* The worst `most` of them; "…" when there are more. */
-static const char *values_text(struct result *r, const struct use_row *row, enum use_kind kind,
-			       unsigned most)
-{
-	const struct use_value *v;
-	const char *text = "";
-	unsigned done = 0;
-
-	for (unsigned n = 0; (v = next_value(row, kind, &done)); n++) {
-		const char *comma = n ? ", " : "";
-
-		if (n == most)
-			return result_text(r, "%s%s…", text, comma);
-		text = result_text(r, "%s%s%s", text, comma, value_text(r, v));
-	}
-	return text;
-}
-
-/* `reasons`: why there is no data belongs into the answer. */
-static struct cell kind_cell(struct result *r, const struct use_row *row, enum use_kind kind,
-			     unsigned most, bool reasons)
-{
-	const char *text = values_text(r, row, kind, most);
-	const struct use_value *lacking = NULL;
-	bool known = false;
-
-	for (size_t i = 0; i < row->n_values; i++) {
-		if (!is_of(&row->values[i], kind))
-			continue;
-		if (!isnan(row->values[i].v))
-			known = true;
-		else if (!lacking)
-			lacking = &row->values[i];
-	}
-	if (*text)
-		return cell_text(r, text);
-	if (known)
-		return cell_text(r, "0");
-	if (!lacking)
-		return cell_text(r, "");
-	return reasons ? cell_null(r, lacking->reason ? lacking->reason : "") : cell_text(r, "-");
-}
-
-/* The value that makes it as bad as it is, or the first that is shown; NULL. */
-static const struct use_value *telling_value(const struct use_row *row)
-{
-	const struct use_value *first = NULL;
-
-	for (enum use_kind kind = 0; kind < USE_KINDS; kind++) {
-		unsigned done = 0;
-		const struct use_value *v = next_value(row, kind, &done);
-
-		if (v && v->verdict == row->verdict && row->verdict >= USE_WARN)
-			return v;
-		first = first ? first : v;
-	}
-	return first;
 }
 
 /* --- the tables ------------------------------------------------------------------------------- */
@@ -205,22 +90,23 @@ static void add_row(struct result *r, size_t section, const struct use_row *row,
 {
 	const struct use_values *v = p->v;
 	bool reasons = v->all || v->verbose || v->common.json || v->common.csv;
-	const struct use_value *telling = telling_value(row);
+	const struct use_value *telling = use_telling_value(row);
 
-	result_row(r, section,
-		   (const struct cell[]){
-			   cell_text(r, shown_name(r, row, p)),
-			   cell_text(r, row->resource),
-			   cell_text(r, row->device),
-			   cell_text(r, row->scope),
-			   kind_cell(r, row, USE_UTILISATION, p->most[USE_UTILISATION], reasons),
-			   kind_cell(r, row, USE_SATURATION, p->most[USE_SATURATION], reasons),
-			   kind_cell(r, row, USE_ERRORS, p->most[USE_ERRORS], reasons),
-			   cell_text(r, telling                       ? value_text(r, telling)
-					: row->verdict == USE_NO_DATA ? "-"
-								      : "0"),
-			   cell_text(r, verdict_names[row->verdict]),
-		   });
+	result_row(
+		r, section,
+		(const struct cell[]){
+			cell_text(r, shown_name(r, row, p)),
+			cell_text(r, row->resource),
+			cell_text(r, row->device),
+			cell_text(r, row->scope),
+			use_kind_cell(r, row, USE_UTILISATION, p->most[USE_UTILISATION], reasons),
+			use_kind_cell(r, row, USE_SATURATION, p->most[USE_SATURATION], reasons),
+			use_kind_cell(r, row, USE_ERRORS, p->most[USE_ERRORS], reasons),
+			cell_text(r, telling                       ? use_value_text(r, telling)
+				     : row->verdict == USE_NO_DATA ? "-"
+								   : "0"),
+			cell_text(r, verdict_names[row->verdict]),
+		});
 }
 
 static const struct column value_columns[] = {
@@ -330,8 +216,8 @@ static unsigned row_width(struct result *r, const struct use_report *report, con
 		if (!is_listed(row, p->v))
 			continue;
 		for (enum use_kind k = 0; k < USE_KINDS; k++)
-			widest[k] =
-				MAX(widest[k], term_columns(values_text(r, row, k, p->most[k])));
+			widest[k] = MAX(widest[k],
+					term_columns(use_values_text(r, row, k, p->most[k])));
 		/* Which one is not well must be readable. */
 		if (row->verdict >= USE_WARN)
 			name = MAX(name, term_columns(shown_name(r, row, p)));
@@ -412,9 +298,9 @@ static const char *target_line(struct result *r, const struct use_report *report
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
 		const struct use_row *row = use_report_worst(report, parts[i].key);
 		const struct use_value *v = row ? use_row_value(row, parts[i].key) : NULL;
-		const char *text = v ? value_text(r, v) : NULL;
+		const char *text = v ? use_value_text(r, v) : NULL;
 
-		if (!v || (i && !is_shown(v, use_metrics[v->metric].kind)))
+		if (!v || (i && !use_is_shown(v, use_metrics[v->metric].kind)))
 			continue;
 		/* The word stands in the value's own format already, or before it. */
 		if (str_eq(parts[i].key, "fds_percent"))
@@ -451,10 +337,10 @@ static void add_head(struct result *r, const struct use_report *report, const st
 
 static const char *row_line(struct result *r, const struct use_row *row)
 {
-	const struct use_value *v = telling_value(row);
+	const struct use_value *v = use_telling_value(row);
 
 	return result_text(r, "%s%s%s", use_row_name(r, row), v ? ": " : "",
-			   v ? value_text(r, v) : "");
+			   v ? use_value_text(r, v) : "");
 }
 
 static bool is_told(const struct use_report *report, const struct use_row *row, const findings *f)
@@ -506,16 +392,41 @@ static void add_findings(struct result *r, const struct use_report *report,
 	array_release(&f);
 }
 
+static bool is_missing(const struct use_row *row)
+{
+	return row->verdict == USE_NO_DATA && !row->detail;
+}
+
+/* Each resource once: the first device, and how many more. */
+static const char *missing_name(struct result *r, const struct use_report *report, size_t first)
+{
+	const struct use_row *row = &report->rows.v[first];
+	size_t more = 0;
+
+	for (size_t i = 0; i < report->rows.n; i++) {
+		if (!is_missing(&report->rows.v[i]) ||
+		    !str_eq(report->rows.v[i].resource, row->resource))
+			continue;
+		if (i < first)
+			return NULL;
+		more += i > first;
+	}
+	return more ? result_text(r, "%s and %zu more", use_row_name(r, row), more)
+		    : use_row_name(r, row);
+}
+
 static void add_missing(struct result *r, const struct use_report *report,
 			const struct use_values *v)
 {
 	const char *names = "";
 
-	for (size_t i = 0; i < report->rows.n; i++)
-		if (report->rows.v[i].verdict == USE_NO_DATA && !report->rows.v[i].detail &&
-		    !v->all)
-			names = result_text(r, "%s%s%s", names, *names ? ", " : "",
-					    report->rows.v[i].resource);
+	for (size_t i = 0; i < report->rows.n && !v->all; i++) {
+		const char *name =
+			is_missing(&report->rows.v[i]) ? missing_name(r, report, i) : NULL;
+
+		if (name)
+			names = result_text(r, "%s%s%s", names, *names ? ", " : "", name);
+	}
 	if (*names)
 		result_fact(r, "", "no data",
 			    cell_text(r, result_text(r, "%s (--all says why)", names)));
@@ -528,7 +439,7 @@ static int compare_utilisation(const void *a, const void *b)
 
 	for (size_t k = 0; k < 2; k++)
 		for (size_t i = 0; i < rows[k]->n_values; i++)
-			if (is_of(&rows[k]->values[i], USE_UTILISATION) &&
+			if (use_metrics[rows[k]->values[i].metric].kind == USE_UTILISATION &&
 			    str_ends(use_metrics[rows[k]->values[i].metric].key, "_percent"))
 				most[k] = fmax(most[k], rows[k]->values[i].v);
 	return (most[0] < most[1]) - (most[0] > most[1]);

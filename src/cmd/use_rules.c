@@ -13,8 +13,8 @@ static const char who_faults[] = "inspect record -e page-faults -c 1 {target}" O
 static const char who_reads[] = "inspect record -e major-faults -c 1 {owner}" OFTEN;
 static const char who_computes[] = "inspect record -a" OFTEN;
 static const char biggest[] = "ps -eo pid,rss,comm --sort=-rss | head";
-static const char most_files[] = "ls -d /proc/[0-9]*/fd/* | cut -d/ -f3 | sort | uniq -c | "
-				 "sort -n | tail";
+static const char most_files[] = "find /proc/[0-9]*/fd -mindepth 1 2>/dev/null | cut -d/ -f3 | "
+				 "sort | uniq -c | sort -n | tail";
 
 static const struct finding_rule rules[] = {
 	/* --- errors --- */
@@ -93,7 +93,8 @@ static const struct finding_rule rules[] = {
 		.name = "no-more-processes",
 		.tests = {{"threads_refused", ABOVE, LIMIT, "%.0f forks failed with EAGAIN"}},
 		.means = "a limit of processes is reached: a user's, a cgroup's, or the system's",
-		.next = "prlimit --nproc; cat /sys/fs/cgroup/pids.max; sysctl kernel.threads-max",
+		.next = "grep 'Max processes' /proc/{pid}/limits; cat /proc/{pid}/cgroup",
+		.next_until = "ps -eo nlwp,pid,user,comm --sort=-nlwp | head",
 		.source = "fork(2), EAGAIN",
 	},
 	{

@@ -191,7 +191,8 @@ static struct use_row *first_of(struct firsts *f, struct use_row *row)
 	return row;
 }
 
-/* Of equals that are well the worst one stands for all; those that are not stand for themselves. */
+/* Of equals that are well the worst one stands for all; those that are not, or that nothing is
+ * known of, stand for themselves. */
 static void hide_equals(struct use_report *r)
 {
 	struct firsts firsts = {0};
@@ -202,7 +203,7 @@ static void hide_equals(struct use_report *r)
 		if (row->detail)
 			continue;
 		first = first_of(&firsts, row);
-		if (first == row || row->verdict >= USE_WARN)
+		if (first == row || row->verdict != USE_OK)
 			continue;
 		row->detail = true;
 		first->hidden++;

@@ -97,7 +97,7 @@ like "$(rules 12 --engine "$url/metrics")" 'gpu-starved' 'requests wait and the 
 printf '%s\n' 'count 2' '0.busy 12' "0.process $server" '0.process_gib 70' '1.busy 99' >"$FAKE_NVML"
 LD_LIBRARY_PATH=$tmp/lib measure "$tmp/engine.json" -d 0.2 -p $server
 is "$(jq -r '.findings[] | select(.rule == "gpu-starved") | "\(.evidence)\n\(.next)"' "$tmp/engine.json")" \
-	"request queue vLLM: 40 requests wait (above 0), GPU 12 % busy (below 50)
+	"request queue vLLM: 40 requests wait, GPU 12 % busy (below 50)
 inspect offcpu -p $server -d 10" 'the target is starved, whatever other GPUs do'
 printf 'vllm:num_requests_running 8\nvllm:num_requests_waiting 0\nvllm:kv_cache_usage_perc 0.3\n' >"$tmp/metrics"
 (cd "$tmp" && exec python3 -m http.server --bind 127.0.0.1 0 2>&1) >"$tmp/quiet.log" &

@@ -124,6 +124,14 @@ is "$(jq -r '.resources[] | select(.resource == "GPU memory") | .device' "$tmp/g
 is "$(verdict "$tmp/gpu.json" 'GPU memory' 'MIG 0')" critical 'MIG: one instance is full'
 is "$(verdict "$tmp/gpu.json" 'GPU memory' 'MIG 1')" ok 'MIG: the other is not'
 is "$(reason gpu_busy_percent)" 'MIG: NVML has no utilisation of instances' 'MIG: no utilisation, and why'
+LD_LIBRARY_PATH=$tmp/lib "$INSPECT" use -d 0.1 >"$tmp/out"
+like "$(sed '/^$/q' "$tmp/out")" '# no data: (.*, )?GPU 0 MIG 0 and 1 more' 'MIG: which have no data'
+like "$(cat "$tmp/out")" $'\nGPU 0  .* ok' 'MIG: and are not counted as well'
+if LD_LIBRARY_PATH=$tmp/lib unshare -pf --mount-proc "$INSPECT" use --json -d 0.1 -p 1 >"$tmp/gpu.json" 2>"$tmp/err"; then
+	like "$(jq -r '.notes[]' "$tmp/gpu.json")" '^NVML tells pids of the host' 'a pid namespace: it is said'
+else
+	skip "no pid namespace here: $(head -1 "$tmp/err")" 1
+fi
 
 # --- which GPU is the target's ---
 sleep 60 &

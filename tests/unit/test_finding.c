@@ -52,6 +52,28 @@ static size_t evaluate(struct numbers n, finding_has_command_fn *has, struct res
 	return f->n;
 }
 
+/* What happened is not rounded down to nothing. */
+static void test_numbers(void **state UNUSED)
+{
+	static const struct {
+		const char *format;
+		double v;
+		const char *text;
+	} numbers[] = {
+		{"%.0f %% lost", 0.2, "0.2 % lost"},      {"%.0f %% lost", 0, "0 % lost"},
+		{"%.0f a second", 0.04, "0.04 a second"}, {"drops %.0f/s", 0.5, "drops 0.5/s"},
+		{"drops %.0f/s", 3.4, "drops 3/s"},       {"p99 %.1f ms", 0.04, "p99 0.0 ms"},
+		{"clocks lowered", 1, "clocks lowered"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(numbers); i++) {
+		CLEANUP(strbuf_release) struct strbuf b = {0};
+
+		finding_put_number(&b, numbers[i].format, numbers[i].v);
+		assert_string_equal(strbuf_str(&b), numbers[i].text);
+	}
+}
+
 static void test_evaluate(void **state UNUSED)
 {
 	struct result r;
@@ -107,6 +129,7 @@ static void test_explain(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_evaluate),
 		cmocka_unit_test(test_silence),
 		cmocka_unit_test(test_explain),
