@@ -12,7 +12,7 @@ enum {
 	NAME_COLUMNS = 24,   /* of a resource, at least, before a cell has more than one value */
 	BRIEF_COLUMNS = 100, /* below them sources have a table of their own */
 	NARROW_COLUMNS = 60, /* below them a row has one value */
-	UNTOLD_NAMED = 5,    /* critical rows that are named in one line */
+	UNTOLD_NAMED = 5,    /* rows that are named in one line */
 };
 
 static const char *const verdict_names[] = {[USE_NO_DATA] = "no data",
@@ -351,29 +351,34 @@ static bool is_told(const struct use_report *report, const struct use_row *row, 
 	return false;
 }
 
-/* What the findings that are shown say nothing of: each critical row by name, warnings by number.
- * NULL: nothing. */
+/* What the findings that are shown say nothing of, of rows in their order, the worst first: by name,
+ * those beyond UNTOLD_NAMED by number. NULL: nothing. */
 static const char *untold_line(struct result *r, const struct use_report *report, const findings *f)
 {
-	const char *line = "critical: ";
-	size_t critical = 0, warnings = 0;
+	size_t named = 0, more[] = {[USE_CRITICAL] = 0};
+	enum use_verdict last = USE_NO_DATA;
+	const char *line = "";
 
 	for (size_t i = 0; i < report->rows.n; i++) {
 		const struct use_row *row = &report->rows.v[i];
+		const char *name = verdict_names[row->verdict];
 
 		if (row->detail || row->verdict < USE_WARN || is_told(report, row, f))
 			continue;
-		warnings += row->verdict == USE_WARN;
-		if (row->verdict == USE_CRITICAL && critical++ < UNTOLD_NAMED)
-			line = result_text(r, "%s%s%s", line, critical > 1 ? ", " : "",
-					   row_line(r, row));
+		if (named++ >= UNTOLD_NAMED) {
+			more[row->verdict]++;
+			continue;
+		}
+		if (row->verdict != last)
+			line = result_text(r, "%s%s%s: ", line, *line ? "; " : "", name);
+		line = result_text(r, "%s%s%s", line, row->verdict == last ? ", " : "",
+				   row_line(r, row));
+		last = row->verdict;
 	}
-	if (critical > UNTOLD_NAMED)
-		line = result_text(r, "%s and %zu more", line, critical - UNTOLD_NAMED);
-	if (warnings)
-		line = result_text(r, "%s%s%zu warning%s more", critical ? line : "",
-				   critical ? "; " : "", warnings, warnings > 1 ? "s" : "");
-	return critical || warnings ? line : NULL;
+	for (enum use_verdict v = USE_CRITICAL; v >= USE_WARN; v--)
+		if (more[v])
+			line = result_text(r, "%s; %zu more %s", line, more[v], verdict_names[v]);
+	return *line ? line : NULL;
 }
 
 static void add_findings(struct result *r, const struct use_report *report,
@@ -397,20 +402,26 @@ static bool is_missing(const struct use_row *row)
 	return row->verdict == USE_NO_DATA && !row->detail;
 }
 
-/* Each resource once: the first device, and how many more. */
+/* Each resource once; where others of its devices have data the first that has none, and how many
+ * more. NULL: it has been named. */
 static const char *missing_name(struct result *r, const struct use_report *report, size_t first)
 {
 	const struct use_row *row = &report->rows.v[first];
 	size_t more = 0;
+	bool others = false;
 
 	for (size_t i = 0; i < report->rows.n; i++) {
-		if (!is_missing(&report->rows.v[i]) ||
-		    !str_eq(report->rows.v[i].resource, row->resource))
+		if (!str_eq(report->rows.v[i].resource, row->resource))
+			continue;
+		others |= report->rows.v[i].verdict != USE_NO_DATA;
+		if (!is_missing(&report->rows.v[i]))
 			continue;
 		if (i < first)
 			return NULL;
 		more += i > first;
 	}
+	if (!others)
+		return row->resource;
 	return more ? result_text(r, "%s and %zu more", use_row_name(r, row), more)
 		    : use_row_name(r, row);
 }

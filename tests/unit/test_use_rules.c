@@ -290,7 +290,7 @@ static const char *fact_of(const struct result *r, const char *label, size_t n)
 	return "";
 }
 
-/* What the findings that are shown say nothing of: critical rows by name, warnings by number. */
+/* What the findings that are shown say nothing of: the first by name, the rest by number. */
 static void test_untold_rows(void **state UNUSED)
 {
 	static const struct input in[] = {{"disk", "sda", "disk_await_ms", 90},
@@ -301,6 +301,7 @@ static void test_untold_rows(void **state UNUSED)
 					  {"GPU memory", "0", "gpu_ecc_uncorrected", 2},
 					  {"memory", "", "memory_used_percent", 99},
 					  {"network", "eth0", "net_drops_per_second", 3},
+					  {"memory", "n", "major_faults_per_second", 20},
 					  {"locks", "", "lock_wait", 0}};
 	const struct use_subject host = {.cpus = 4};
 	const struct use_values v = {0};
@@ -316,7 +317,8 @@ static void test_untold_rows(void **state UNUSED)
 	assert_non_null(strstr(fact_of(&r, "also", 1), "memory-short: memory: 99 % used"));
 	assert_string_equal(fact_of(&r, "also", 2),
 			    "critical: cgroup CPU /b: throttled 30 %, disk sda: await 90.0 ms, "
-			    "disk sdb: await 80.0 ms; 2 warnings more");
+			    "disk sdb: await 80.0 ms; warn: disk sdc: await 20.0 ms, "
+			    "memory n: major faults 20/s; 1 more warn");
 	use_report_release(&report);
 	result_release(&r);
 }
