@@ -233,7 +233,7 @@ static void test_wrap(void **state UNUSED)
 	check_wrap("one two three", 12, 0, "  ", "one two\n   three", 2);
 	/* What is there already counts, and a wide word stays whole on a line of its own. */
 	check_wrap("one two", 10, 6, "#", "one\n# two", 2);
-	check_wrap("slow → a -p 1", 8, 0, "", "slow\n → a -p\n 1", 3);
+	check_wrap("slow → a -p 1", 8, 0, "", "slow → a\n -p 1", 2);
 	check_wrap("slow → a -p 1", 10, 0, "", "slow\n → a -p 1", 2);
 	check_wrap("a incomprehensible b", 6, 0, "", "a\n incomprehensible\n b", 3);
 	check_wrap("\xe6\x97\xa5\xe6\x9c\xac caf\xc3\xa9", 9, 0, "",
