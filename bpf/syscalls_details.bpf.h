@@ -96,19 +96,6 @@ static __noinline int is_idle_futex(struct task_struct *task, __u64 waited_ns)
 	return (op == FUTEX_WAIT_BITSET || op == FUTEX_WAIT) && waited_ns >= IDLE_WAIT_NS;
 }
 
-static __always_inline int futex_wait(struct finished *f, __u32 pid, const struct call_args *args)
-{
-	__u32 op = args->v[1] & FUTEX_OP_MASK;
-
-	if (!futex_waits(op))
-		return 0;
-	if (f->result == -EAGAIN)
-		add_detail(SYSCALLS_LOCK_RACES, pid, args->v[0], 0);
-	else
-		add_detail(SYSCALLS_LOCK, pid, args->v[0], f->latency_ns);
-	return 0;
-}
-
 /* The ids of the current task, by a helper where that has the right numbers. */
 static __always_inline void current_ids(struct task_struct *task, __u32 *pid, __u32 *tid)
 {
@@ -124,51 +111,70 @@ static __always_inline void current_ids(struct task_struct *task, __u32 *pid, __
 	*tid = both;
 }
 
-static __always_inline long first_arg(struct finished *f, __u64 *ret)
+/* One of the first four arguments; n is known to the compiler. */
+static __always_inline __u64 arg_of(const struct finished *f, int n)
 {
+	__u64 value = 0;
+
 #if defined(__TARGET_ARCH_x86)
-	if (f->regs) {
-		*ret = f->regs->di;
-		return 0;
-	}
+	if (f->regs)
+		return *call_arg_at(f->regs, n);
 #endif
-	return call_first_arg_read(f->task, ret);
+	call_arg_read(f->task, n, &value);
+	return value;
 }
 
+static __always_inline void futex_wait(const struct finished *f, __u32 pid)
+{
+	if (!futex_waits(arg_of(f, 1) & FUTEX_OP_MASK))
+		return;
+	if (f->result == -EAGAIN)
+		add_detail(SYSCALLS_LOCK_RACES, pid, arg_of(f, 0), 0);
+	else
+		add_detail(SYSCALLS_LOCK, pid, arg_of(f, 0), f->latency_ns);
+}
+
+static __always_inline void gpu_call(const struct finished *f, __u32 pid)
+{
+	__u32 command = arg_of(f, 1);
+
+	if (f->traits & SYSCALLS_IOCTL) {
+		if ((command >> 8 & 0xff) == IOCTL_NVIDIA &&
+		    is_gpu_file(file_of_fd(f->task, arg_of(f, 0))))
+			add_detail(SYSCALLS_GPU_IOCTL, command & 0xff, 0, f->latency_ns);
+	} else if (f->result >= 0 && f->latency_ns > GPU_OPEN_SLOW_NS &&
+		   is_gpu_file(file_of_fd(f->task, f->result))) {
+		add_detail(SYSCALLS_GPU_OPEN, pid, 0, f->latency_ns);
+	}
+}
+
+/* What is seldom or cheap is asked first: most calls end there. */
 static __noinline int add_details(struct finished *f)
 {
 	__u32 traits = f->traits, pid, tid;
-	struct call_args args;
-	__u64 fd;
+	__u64 bytes;
 
-	/* Most of those that come here. */
-	if (traits & SYSCALLS_WRITES) {
-		if (f->result < 0 || f->result >= SMALL_WRITE_BYTES || first_arg(f, &fd))
-			return 0;
-		current_ids(f->task, &pid, &tid);
-		return small_write(f, pid, tid, (__s32)fd);
-	}
+	if (traits & SYSCALLS_WRITES && (f->result < 0 || f->result >= SMALL_WRITE_BYTES))
+		return 0;
+	if (traits & SYSCALLS_EPOLL && (f->result < 0 || f->result > 1 || (__s32)arg_of(f, 3)))
+		return 0;
 	current_ids(f->task, &pid, &tid);
-	if (traits & SYSCALLS_YIELDS) {
+	if (traits & SYSCALLS_WRITES) {
+		small_write(f, pid, tid, (__s32)arg_of(f, 0));
+	} else if (traits & SYSCALLS_YIELDS) {
 		add_detail(SYSCALLS_YIELD, tid, 0, f->latency_ns);
-		return 0;
-	}
-	if (call_args_read(f->task, &args))
-		return 0;
-	if (traits & SYSCALLS_FUTEX)
-		return futex_wait(f, pid, &args);
-	if (traits & SYSCALLS_MAPS && f->result >= 0)
-		add_detail(SYSCALLS_MAP, pid, args.v[1], args.v[1]);
-	else if (traits & SYSCALLS_UNMAPS && f->result >= 0)
-		add_detail(SYSCALLS_UNMAP, pid, args.v[1], args.v[1]);
-	else if (traits & SYSCALLS_EPOLL && !(__s32)args.v[3] && f->result >= 0 && f->result <= 1)
+	} else if (traits & SYSCALLS_EPOLL) {
 		add_detail(SYSCALLS_BUSY_POLL, tid, 0, f->latency_ns);
-	else if (traits & SYSCALLS_IOCTL && ((__u32)args.v[1] >> 8 & 0xff) == IOCTL_NVIDIA &&
-		 is_gpu_file(file_of_fd(f->task, args.v[0])))
-		add_detail(SYSCALLS_GPU_IOCTL, args.v[1] & 0xff, 0, f->latency_ns);
-	else if (traits & SYSCALLS_FD_RESULT && f->result >= 0 &&
-		 f->latency_ns > GPU_OPEN_SLOW_NS && is_gpu_file(file_of_fd(f->task, f->result)))
-		add_detail(SYSCALLS_GPU_OPEN, pid, 0, f->latency_ns);
+	} else if (traits & SYSCALLS_FUTEX) {
+		futex_wait(f, pid);
+	} else if (traits & (SYSCALLS_MAPS | SYSCALLS_UNMAPS)) {
+		bytes = arg_of(f, 1);
+		if (f->result >= 0)
+			add_detail(traits & SYSCALLS_MAPS ? SYSCALLS_MAP : SYSCALLS_UNMAP, pid,
+				   bytes, bytes);
+	} else {
+		gpu_call(f, pid);
+	}
 	return 0;
 }
 

@@ -105,7 +105,7 @@ static __noinline int futex_several_read(struct task_struct *task, __u64 which,
 {
 	__u64 array_va;
 
-	if (!call_first_arg_read(task, &array_va))
+	if (!call_arg_read(task, 0, &array_va))
 		futex_waiter_read(array_va, which, &c->user_va, &c->is_private);
 	return 0;
 }

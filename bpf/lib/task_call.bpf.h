@@ -98,17 +98,32 @@ static __always_inline long call_args_read(struct task_struct *task, struct call
 	return err;
 }
 
-/* The first of them alone, at a fraction of the cost. */
-static __always_inline long call_first_arg_read(struct task_struct *task, __u64 *ret)
-{
-	const struct pt_regs *at = task_user_regs(task);
-
+/* Where one of them lies in the registers of the call's entry. */
 #if defined(__TARGET_ARCH_x86)
-	return bpf_probe_read_kernel(ret, sizeof(*ret), &at->di);
+static __always_inline const unsigned long *call_arg_at(const struct pt_regs *r, int n)
+{
+	switch (n) {
+	case 0:
+		return &r->di;
+	case 1:
+		return &r->si;
+	case 2:
+		return &r->dx;
+	default:
+		return &r->r10;
+	}
+}
 #elif defined(__TARGET_ARCH_arm64)
-	*ret = BPF_CORE_READ((const struct pt_regs___call *)at, orig_x0);
-	return 0;
+static __always_inline const void *call_arg_at(const struct pt_regs *r, int n)
+{
+	return n ? (const void *)&r->regs[n] : &((const struct pt_regs___call *)r)->orig_x0;
+}
 #endif
+
+/* One of the first four alone, at a fraction of the cost; n is known to the compiler. */
+static __always_inline long call_arg_read(struct task_struct *task, int n, __u64 *ret)
+{
+	return bpf_probe_read_kernel(ret, sizeof(*ret), call_arg_at(task_user_regs(task), n));
 }
 
 /* Whether a task sleeps in a call, and in which. One that runs may be in user code, with the

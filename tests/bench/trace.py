@@ -131,6 +131,9 @@ class Server:
         with open(tmp + "/out", "w") as out:
             watcher = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL) if command else None
             time.sleep(1.5 if watcher else 0)
+            # bpftrace says when it has begun; before, it ignores signals.
+            while watcher and command[0] == "bpftrace" and not os.path.getsize(tmp + "/out"):
+                time.sleep(0.1)
             before = cpu_seconds(self.process.pid)
             result = run(self.load)
             cost = (cpu_seconds(self.process.pid) - before) * 1e6 / REQUESTS
@@ -173,7 +176,8 @@ def servers():
 def server(s):
     watchers = {"none": None, "inspect": [INSPECT, "trace", "-c", "--json", "-p", str(s.process.pid)]}
     if have("bpftrace"):
-        watchers["bpftrace"] = ["bpftrace", "-q", "-e", HIST % ("pid == %d" % s.process.pid)]
+        begun = 'BEGIN { printf("begun\\n"); }'
+        watchers["bpftrace"] = ["bpftrace", "-B", "none", "-q", "-e", begun + HIST % ("pid == %d" % s.process.pid)]
     if have("strace") and "ONLY" not in os.environ:
         watchers["strace -c -f"] = ["strace", "-c", "-f", "-p", str(s.process.pid)]
     rates, costs, lost = {name: [] for name in watchers}, {name: [] for name in watchers}, None
