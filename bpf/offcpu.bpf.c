@@ -64,7 +64,7 @@ struct thread {
 	__u32 n_links;
 	__u32 pid, tid;
 	bool running;
-	bool ended; /* its totals are told: a zombie is still in the list of tasks */
+	bool ended; /* its totals are told: it may be in the list of tasks and run yet */
 };
 
 TASK_STATES(threads, struct thread)
@@ -224,6 +224,8 @@ static __always_inline void end_thread(struct thread *t, struct task_struct *tas
 	struct offcpu_losses *l;
 	__u32 serial = t->wait.thread;
 
+	if (t->ended)
+		return;
 	t->ended = true;
 	fill_totals(t, task, now_ns, &total);
 	if (!bpf_map_update_elem(&totals, &serial, &total, BPF_ANY)) {
@@ -335,12 +337,15 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	__u64 now_ns;
 	__u32 state;
 
-	if (!target_shared.active)
+	/* A thread that has left the list of tasks may get here when its process has ended and all is
+	 * over: nobody else tells of it. */
+	state = setup.has_state_argument ? (__u32)ctx[3] : task_state(prev);
+	if (!target_shared.active && (preempt || !(state & TASK_DEAD)))
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	state = setup.has_state_argument ? (__u32)ctx[3] : task_state(prev);
 	leave(ctx, prev, preempt, state & TASK_STATES_WAITING, now_ns);
-	enter(next, now_ns);
+	if (target_shared.active)
+		enter(next, now_ns);
 	return 0;
 }
 
@@ -516,6 +521,7 @@ int end(struct bpf_iter__task *ctx)
 		t->wait.flags |= OFFCPU_OPEN;
 		end_wait(t, task, now_ns);
 	}
+	t->ended = true;
 	fill_totals(t, task, now_ns, &ended.totals);
 	ended.serial = t->wait.thread;
 	bpf_seq_write(ctx->meta->seq, &ended, sizeof(ended));
