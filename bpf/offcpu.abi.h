@@ -123,6 +123,8 @@ struct offcpu_totals {
 	__u64 short_ns; /* of it, waits that --min-wait and --max-wait leave out */
 	__u64 switches;
 	__u32 pid, tid;
+	__u32 own_pid; /* in its own pid namespace */
+	__u32 pad;
 	char comm[16];
 };
 
@@ -186,8 +188,8 @@ struct offcpu_losses {
 _Static_assert(sizeof(struct offcpu_chain) == 80, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_key) == 48, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_row) == 72 + 4 * OFFCPU_BUCKETS, "shared with the tool");
-_Static_assert(sizeof(struct offcpu_totals) == 80, "shared with the tool");
-_Static_assert(sizeof(struct offcpu_ended) == 88, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_totals) == 88, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_ended) == 96, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_gap) == 40, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_loop) ==
 		       8 * (LOG_LINEAR_SLOTS + 5) + 40 * OFFCPU_LOOP_GAPS + 16,

@@ -62,7 +62,7 @@ struct thread {
 	struct loop_gap gap;
 	struct offcpu_link links[OFFCPU_LINKS]; /* of its last wake-up */
 	__u32 n_links;
-	__u32 pid, tid;
+	__u32 pid, tid, own_pid;
 	bool running;
 	bool ended; /* its totals are told: it may be in the list of tasks and run yet */
 };
@@ -199,6 +199,7 @@ static __always_inline struct thread *add_thread(struct task_struct *task, __u64
 	t->exec_ns = task->se.sum_exec_runtime;
 	t->pid = target_pid(task);
 	t->tid = target_tid(task);
+	t->own_pid = target_own_pid(task);
 	t->wait.thread = next_serial(setup.n_cpus);
 	return t;
 }
@@ -215,6 +216,7 @@ static __always_inline void fill_totals(const struct thread *t, struct task_stru
 	ret->switches = t->switches;
 	ret->pid = t->pid;
 	ret->tid = t->tid;
+	ret->own_pid = t->own_pid;
 	BPF_CORE_READ_STR_INTO(&ret->comm, task, comm);
 }
 
@@ -337,8 +339,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	__u64 now_ns;
 	__u32 state;
 
-	/* A thread that has left the list of tasks may get here when its process has ended and all is
-	 * over: nobody else tells of it. */
+	/* A thread that has left the list of tasks may get here when its process has ended and all
+	 * is over: nobody else tells of it. */
 	state = setup.has_state_argument ? (__u32)ctx[3] : task_state(prev);
 	if (!target_shared.active && (preempt || !(state & TASK_DEAD)))
 		return 0;

@@ -109,7 +109,8 @@ struct stream_head {
 	__s64 result;
 	__u64 args[STREAM_ARGS];
 	__u64 lost_before; /* stream_shared.lost when it was sent */
-	__u32 pid, tid, own_tid;
+	__u32 pid, tid;
+	__u32 own_pid, own_tid; /* in its own pid namespace */
 	__u16 code;
 	__u8 end;     /* enum stream_end */
 	__u8 before;  /* in flight since before the start */
@@ -117,6 +118,7 @@ struct stream_head {
 	__u8 active;  /* inside of the program */
 	__u16 n_bytes;
 	__u32 stack_lost; /* its stack found no room in the ring */
+	__u32 pad;
 	char comm[16];
 };
 
@@ -179,11 +181,11 @@ struct stream_socket {
 _Static_assert(sizeof(struct stream_arg) == 8, "shared with the tool");
 _Static_assert(sizeof(struct stream_call) == 56, "shared with the tool");
 _Static_assert(sizeof(struct stream_setup) == 16, "shared with the tool");
-_Static_assert(sizeof(struct stream_head) == 120, "shared with the tool");
+_Static_assert(sizeof(struct stream_head) == 128, "shared with the tool");
 _Static_assert(sizeof(struct stream_chunk) == 8, "shared with the tool");
 _Static_assert(sizeof(struct stream_file) == 24, "shared with the tool");
 _Static_assert(sizeof(struct stream_frame) == 32, "shared with the tool");
-_Static_assert(sizeof(struct stream_stack) == 136 + 8 * STREAM_KERNEL_FRAMES + 32 * STREAM_FRAMES,
+_Static_assert(sizeof(struct stream_stack) == 144 + 8 * STREAM_KERNEL_FRAMES + 32 * STREAM_FRAMES,
 	       "shared with the tool");
 _Static_assert(sizeof(struct stream_socket) == 48, "shared with the tool");
 

@@ -91,6 +91,7 @@ static __always_inline void begin(struct stream_state *st, struct task_struct *t
 	st->head.result = 0;
 	st->head.pid = target_pid(task);
 	st->head.tid = target_tid(task);
+	st->head.own_pid = target_own_pid(task);
 	st->head.own_tid = target_own_tid(task);
 	st->head.code = code;
 	st->head.end = STREAM_RETURNED;

@@ -117,8 +117,12 @@ static __always_inline __u64 arg_of(const struct finished *f, int n)
 	__u64 value = 0;
 
 #if defined(__TARGET_ARCH_x86)
-	if (f->regs)
-		return *call_arg_at(f->regs, n);
+	if (f->regs) {
+		value = *call_arg_at(f->regs, n);
+		/* One load for this and for the stack: the verifier of 6.1 refuses it. */
+		barrier_var(value);
+		return value;
+	}
 #endif
 	call_arg_read(f->task, n, &value);
 	return value;

@@ -50,7 +50,7 @@ enum syscall_end {
 
 struct syscall_event {
 	int32_t pid, tid;
-	int32_t own_tid; /* in the thread's own pid namespace; 0: not known */
+	int32_t own_pid, own_tid; /* in the thread's own pid namespace; 0: not known */
 	char comm[16];
 	uint32_t nr; /* without SYSCALL_X32_BIT */
 	uint8_t abi; /* enum syscall_abi */

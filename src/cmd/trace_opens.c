@@ -8,11 +8,13 @@
 #include <inspect/intern.h>
 #include <inspect/syscall_text.h>
 
-enum { PATHS_MAX = 100000, ERRORS_MAX = 4 };
+enum { PATHS_MAX = 100000, OPENERS_MAX = 1000000, ERRORS_MAX = 4 };
 
 struct opened {
 	uint32_t path; /* in strings */
-	uint32_t comm; /* the last one's */
+	uint32_t comm; /* of the last process that opened it, as the pids */
+	int32_t pid, own_pid;
+	uint64_t processes;
 	uint64_t opens, failed, max_ns;
 	struct {
 		int number;
@@ -24,6 +26,8 @@ struct opens {
 	struct intern strings;
 	struct hashmap by_path;
 	ARRAY(struct opened) v;
+	struct hashmap by_opener;
+	ARRAY(uint64_t) openers; /* path and pid of each pair that there is */
 	struct strbuf path;
 	uint64_t dropped, lost; /* opens of further paths; calls */
 };
@@ -33,6 +37,8 @@ static void opens_release(struct opens *o)
 	intern_release(&o->strings);
 	hashmap_release(&o->by_path);
 	array_release(&o->v);
+	hashmap_release(&o->by_opener);
+	array_release(&o->openers);
 	strbuf_release(&o->path);
 }
 
@@ -70,6 +76,26 @@ static void add_error(struct opened *f, int number)
 	f->errors[i].n++;
 }
 
+/* How many processes open a file is not known beyond OPENERS_MAX of all: at least so many. */
+static int add_opener(struct opens *o, struct opened *f, const struct syscall_event *e)
+{
+	uint64_t pair = (uint64_t)f->path << 32 | (uint32_t)e->pid;
+	uint32_t at, i;
+	int err;
+
+	f->pid = e->pid;
+	f->own_pid = e->own_pid;
+	hashmap_each_candidate(&o->by_opener, hash_u64(pair), at, i)
+		if (o->openers.v[i] == pair)
+			return 0;
+	if (o->openers.n >= OPENERS_MAX)
+		return 0;
+	f->processes++;
+	err = array_push(&o->openers, pair);
+	return err ? err
+		   : hashmap_insert(&o->by_opener, hash_u64(pair), (uint32_t)o->openers.n - 1);
+}
+
 static int add_open(void *ctx, const struct syscall_event *e, uint64_t lost)
 {
 	struct opens *o = ctx;
@@ -96,6 +122,9 @@ static int add_open(void *ctx, const struct syscall_event *e, uint64_t lost)
 	} else {
 		f->opens++;
 	}
+	err = add_opener(o, f, e);
+	if (err)
+		return err;
 	return intern_add(&o->strings, e->comm, strnlen(e->comm, sizeof(e->comm)), &f->comm);
 }
 
@@ -128,17 +157,45 @@ static const char *errors_text(const struct opened *f, struct result *r)
 	return result_text(r, "%s", strbuf_str(&text));
 }
 
+/* Numbers that are the same in all pid namespaces are shown once, and one process is no number. */
+static void show_columns(const struct opens *o, struct column *columns, size_t n)
+{
+	bool several = false, elsewhere = false;
+
+	for (size_t i = 0; i < o->v.n; i++) {
+		several |= o->v.v[i].processes > 1;
+		elsewhere |= o->v.v[i].own_pid && o->v.v[i].own_pid != o->v.v[i].pid;
+	}
+	for (size_t i = 0; i < n; i++)
+		if ((several && str_eq(columns[i].key, "processes")) ||
+		    (elsewhere && str_eq(columns[i].key, "own_pid")))
+			columns[i].flags = 0;
+}
+
 static void fill(struct opens *o, const struct trace_values *v, const struct streaming *s,
 		 struct result *r)
 {
-	static const struct column columns[] = {
-		{"opens", "opens", CELL_COUNT, 0},  {"failed", "failed", CELL_COUNT, 0},
-		{"errors", "result", CELL_TEXT, 0}, {"max_ns", "max", CELL_NS, 0},
-		{"comm", "by", CELL_TEXT, 0},       {"path", "path", CELL_TEXT, COLUMN_CUT},
+	static const struct column all[] = {
+		{"opens", "opens", CELL_COUNT, 0},
+		{"failed", "failed", CELL_COUNT, 0},
+		{"errors", "result", CELL_TEXT, 0},
+		{"max_ns", "max", CELL_NS, 0},
+		{"processes", "processes", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"pid", "pid", CELL_COUNT, 0},
+		{"own_pid", "own_pid", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"comm", "by", CELL_TEXT, 0},
+		{"path", "path", CELL_TEXT, COLUMN_CUT},
 	};
+	struct column *columns = arena_alloc(&r->arena, sizeof(all));
 	uint64_t opens = 0, failed = 0;
 	size_t section;
 
+	if (!columns) {
+		r->failed = true;
+		return;
+	}
+	memcpy(columns, all, sizeof(all));
+	show_columns(o, columns, ARRAY_SIZE(all));
 	if (o->v.n)
 		qsort(o->v.v, o->v.n, sizeof(*o->v.v), by_number);
 	for (size_t i = 0; i < o->v.n; i++) {
@@ -156,7 +213,7 @@ static void fill(struct opens *o, const struct trace_values *v, const struct str
 	if (o->dropped)
 		result_note(r, "%llu opens of further paths than %d are not in the table",
 			    (unsigned long long)o->dropped, PATHS_MAX);
-	section = result_section(r, "files", "", columns, ARRAY_SIZE(columns));
+	section = result_section(r, "files", "", columns, ARRAY_SIZE(all));
 	r->sections.v[section].limit = v->top ? v->top : 30;
 	r->sections.v[section].fits = !v->top;
 	r->sections.v[section].more = "--all";
@@ -169,6 +226,10 @@ static void fill(struct opens *o, const struct trace_values *v, const struct str
 				   cell_u64(CELL_COUNT, f->failed),
 				   cell_text(r, f->failed ? errors_text(f, r) : "ok"),
 				   cell_u64(CELL_NS, f->max_ns),
+				   cell_u64(CELL_COUNT, f->processes),
+				   cell_u64(CELL_COUNT, (uint64_t)f->pid),
+				   f->own_pid ? cell_u64(CELL_COUNT, (uint64_t)f->own_pid)
+					      : cell_null(r, "not known"),
 				   cell_text(r, intern_str(&o->strings, f->comm)),
 				   cell_text(r, intern_str(&o->strings, f->path)),
 			   });

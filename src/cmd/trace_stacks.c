@@ -57,6 +57,7 @@ static const struct {
 	{{"in_flight_ns", "", CELL_NS, COLUMN_DATA_ONLY}, OF_OPEN},
 	{{"threads", "", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
 	{{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
+	{{"own_pid", "own_pid", CELL_COUNT, COLUMN_DATA_ONLY}, OF_ALL},
 	{{"waits_by_design", "", CELL_BOOL, COLUMN_DATA_ONLY}, OF_OPEN},
 	{{"caller", "called by", CELL_TEXT, COLUMN_CUT}, OF_ALL},
 };
@@ -163,6 +164,14 @@ const char *trace_caller_of(const struct profile *p, const struct wait_site *s,
 	return innermost;
 }
 
+static struct cell own_pid_of(const struct waits *w, uint32_t pid, struct result *r)
+{
+	for (size_t i = 0; i < w->threads.n; i++)
+		if (w->threads.v[i].totals.pid == pid && w->threads.v[i].totals.own_pid)
+			return cell_u64(CELL_COUNT, w->threads.v[i].totals.own_pid);
+	return cell_null(r, "not known");
+}
+
 static void put_row(struct result *r, size_t section, const struct stacks_view *view,
 		    const struct wait_site *s, size_t number, uint64_t threads_ns,
 		    struct symbol_path *path)
@@ -188,6 +197,7 @@ static void put_row(struct result *r, size_t section, const struct stacks_view *
 		cell_u64(CELL_NS, s->open_ns),
 		cell_u64(CELL_COUNT, s->n_threads),
 		cell_u64(CELL_COUNT, s->pid),
+		own_pid_of(w, s->pid, r),
 		cell_bool(waits_by_design(w, s)),
 		cell_text(r,
 			  trace_caller_of(view->offcpu.recording->profile, s, view->probe, path)),

@@ -146,6 +146,7 @@ static int print_json(struct line_printer *p, const struct syscall_event *e)
 	json_u64(&j, e->start_ns);
 	put_number(&j, "pid", e->pid);
 	put_number(&j, "tid", e->tid);
+	put_number(&j, "own_pid", e->own_pid);
 	put_number(&j, "own_tid", e->own_tid);
 	json_key(&j, "comm");
 	json_string_n(&j, e->comm, strnlen(e->comm, sizeof(e->comm)));

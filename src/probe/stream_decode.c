@@ -161,6 +161,7 @@ int stream_decode(const void *record, size_t n_bytes, struct strbuf *names,
 	n_bytes = MIN(n_bytes - sizeof(h), (size_t)h.n_bytes);
 	ret->pid = (int32_t)h.pid;
 	ret->tid = (int32_t)h.tid;
+	ret->own_pid = (int32_t)h.own_pid;
 	ret->own_tid = (int32_t)h.own_tid;
 	memcpy(ret->comm, h.comm, sizeof(ret->comm));
 	ret->nr = h.code % STREAM_NUMBERS;

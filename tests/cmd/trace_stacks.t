@@ -44,6 +44,14 @@ by_stack -e getppid -- "$W/syscalls" storm 62500
 is "$(jq -c '[.calls, .lost, ([.rows[].syscall] | unique)]' t.json)" '[1000000,0,["getppid"]]' \
 	'16 processes with 62,500 calls, and a filter'
 
+if unshare -pf true 2>/dev/null; then
+	by_stack -e getppid -- unshare -pf "$W/callers" 1
+	is "$(jq -c '[.rows[] | [.own_pid, .pid != .own_pid]] | unique' t.json)" '[[1,true]]' \
+		'both numbers of a process in another pid namespace'
+else
+	skip 'no pid namespaces here'
+fi
+
 # --- a call since before the start ---
 mkfifo gate
 "$W/callers" 1 <gate &

@@ -234,6 +234,14 @@ is "$(jq -c '[.files[] | select(.path == "/etc/hostname") | .opens, .failed, .er
 	'--opens: what was opened'
 is "$(jq -c '[.files[] | select(.path == "/no/such/file") | .opens, .failed, .errors]' opens.json)" '[0,1,"ENOENT"]' \
 	'… and what was not'
+is "$(jq '.files[] | select(.path == "/etc/hostname") | .pid == .own_pid' opens.json)" true '… by whom'
+if unshare -fp true 2>/dev/null; then
+	"$INSPECT" trace --opens --json -- sh -c 'cat "$0"; unshare -fp cat "$0"; :' /etc/hostname >opens.json 2>/dev/null
+	is "$(jq -c '.files[] | select(.path == "/etc/hostname") | [.opens, .processes, .own_pid, .pid != .own_pid]' opens.json)" \
+		'[2,2,1,true]' '… by how many, and the last one by both numbers of another pid namespace'
+else
+	skip 'no pid namespaces here'
+fi
 strace -f -o strace.out -e open,openat,openat2,creat cat /etc/hostname >/dev/null
 "$INSPECT" trace --opens --json -- cat /etc/hostname >opens.json 2>/dev/null
 is "$(jq '.opens + .failed' opens.json)" "$(grep -c ' = ' strace.out)" '… as many as in strace'

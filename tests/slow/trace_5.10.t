@@ -29,6 +29,7 @@ show wall_truth
 inspect report --json --all /tmp/wall.data >/tmp/report
 show report
 say probe inspect trace --json --probe u:/bin/syscalls:main -- syscalls yields 10
+say function inspect trace --json --probe k:vfs_write --if 'retval>0' --by arg3 -- syscalls writes 100
 say device inspect trace -c --gpu --json --device /dev/null -- sh -c 'echo >/dev/null; echo >/dev/null'
 say each inspect trace -e openat -- true
 say locks inspect trace --locks --json -- locks 3 2
@@ -42,7 +43,7 @@ say stack inspect stack --json -p $!
 dmesg >/tmp/dmesg
 show dmesg
 END
-for name in all few forks paths stacks waits truth wall wall_truth report probe device each locks use threads stack dmesg; do
+for name in all few forks paths stacks waits truth wall wall_truth report probe function device each locks use threads stack dmesg; do
 	machine_shown $name >"$tmp/$name"
 	machine_shown $name.err >"$tmp/$name.err"
 done
@@ -77,6 +78,8 @@ done
 
 # --- the others ---
 is "$(jq .events "$tmp/probe")" 1 'a uprobe'
+is "$(jq -c '[.events, (.rows[] | .arg3, .values)]' "$tmp/function")" '[100,"10",100]' \
+	'a function of the kernel, by an argument'
 is "$(jq -c '[.rows[] | [.call, .calls]] | sort' "$tmp/device")" '[["close",2],["open",2]]' "a device's calls"
 is "$(jq -r '.threads[0].syscall' "$tmp/stack")" clock_nanosleep 'stack: the call that it is in'
 ok 'jq -e "[.frames[].function] | index(\"hrtimer_nanosleep\")" "$tmp/stack" >/dev/null' '… and the kernel stack'

@@ -18,12 +18,14 @@ say storm inspect trace -c --json -e getppid -- syscalls storm 200
 say missing inspect trace -c --json -e openat,newfstatat,stat -- syscalls missing 50
 say each inspect trace -v -e openat --failed -- syscalls missing 50
 say exit inspect trace -v -e exit_group -- true
+say function inspect trace --json --probe k:vfs_write --if 'retval>0' --by arg3 -- syscalls writes 100
+say callers inspect trace --json --probe k:vfs_write --by stack -- syscalls writes 100
 sleep 100 &
 say running inspect trace -c --json -d 0.2 -e clock_nanosleep -p $!
 dmesg >/tmp/dmesg
 show dmesg
 END
-for name in storm missing each each.err exit exit.err running dmesg; do
+for name in storm missing each each.err exit exit.err function callers running dmesg; do
 	machine_shown $name >"$tmp/$name"
 done
 for name in storm missing; do
@@ -39,4 +41,8 @@ like "$(cat "$tmp/exit.err")" 'attached: the tracepoints' 'a call that nobody co
 is "$(grep -c 'exit_group(0)' "$tmp/exit")" 1 '… is seen'
 like "$(jq -r .attached "$tmp/running")" '^the tracepoints of these calls' 'a program that runs already: tracepoints'
 is "$(jq '.rows[] | select(.syscall == "clock_nanosleep").in_flight' "$tmp/running")" 1 '… the call that it is in'
+is "$(jq -c '[.events, (.rows[] | .arg3, .values)]' "$tmp/function")" '[100,"10",100]' \
+	"a function of the kernel, by an argument"
+is "$(jq -c '[.calls, ([.stacks[] | select(.function == "ksys_write").wait] | unique | length), (.rows | length)]' "$tmp/callers" |
+	jq '[.[0], .[1] == .[2]]' -c)" '[100,true]' '… and who calls it'
 unlike "$(cat "$tmp/dmesg")" 'WARNING' 'no warning in the log'
