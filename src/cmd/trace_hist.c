@@ -8,6 +8,7 @@
 enum {
 	BARS_MOST = 24,
 	BAR_COLUMNS = 32,
+	ROWS_SHOWN = 25,
 	HISTOGRAMS_SHOWN = 5,
 	COLUMNS_MAX = 24, /* those of all keys that go together, and the numbers */
 	SUMMARY_COLUMNS = 7,
@@ -194,6 +195,11 @@ int trace_distributions(const struct trace_view *view, struct result *r)
 	if (err)
 		return err;
 	section = result_section(r, "rows", "", columns, n_columns);
+	if (r->failed)
+		return -ENOMEM;
+	r->sections.v[section].limit = view->v->top ? view->v->top : ROWS_SHOWN;
+	r->sections.v[section].fits = !view->v->top;
+	r->sections.v[section].more = "--all";
 	for (size_t i = 0; i < view->table->rows.n; i++) {
 		const struct syscall_row *row = &view->table->rows.v[order[i]];
 

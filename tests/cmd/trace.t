@@ -130,6 +130,8 @@ is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-hist.schema.jso
 "$INSPECT" trace --hist --of bytes --by path -e read --json -- dd if=/dev/zero of=/dev/null bs=4096 count=1000 >t.json 2>err
 is "$(jq -c '.rows[] | select(.path == "/dev/zero") | [.values, .p50_bytes, .max_bytes]' t.json)" '[1000,4096,4096]' 'bytes, by path'
 is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-hist.schema.json" t.json 2>&1)" '' 'and that too'
+is "$("$INSPECT" trace --hist --top 2 -- cat /dev/null 2>err | awk '/^syscall/ { on = 1; next } !NF { on = 0 } on && !/^…/ { n++ } END { print n }')" \
+	2 '… of two calls, when so many are wanted'
 "$INSPECT" trace --hist --by device -e read --json -- dd if=/dev/zero of=/dev/null bs=4096 count=10 >t.json 2>err
 is "$(jq -c '.rows[] | select(.device | startswith("/dev/zero")) | [.device, .values]' t.json)" '["/dev/zero device 1:5",10]' 'by device'
 
