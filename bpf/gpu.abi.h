@@ -36,7 +36,9 @@ enum gpu_kind {
 	GPU_POLL,
 	GPU_EPOLL,
 	GPU_KINDS,
-	GPU_EPOLL_CTL = GPU_KINDS, /* watched, not counted */
+	/* Watched, not counted. */
+	GPU_EPOLL_CTL = GPU_KINDS,
+	GPU_EPOLL_NEW,
 };
 
 /* Where a device is looked up: a char device by its number, all of its major with `any_minor`, any
@@ -73,6 +75,7 @@ enum gpu_key_flags {
 	GPU_XFER = 8,        /* came by XFER_CMD */
 	GPU_NO_LAYOUT = 16,  /* the tables do not say where its fields are */
 	GPU_UNREADABLE = 32, /* a field could not be read */
+	GPU_BEFORE = 64, /* begun before the start: its time counts from there, if it is known */
 };
 
 /* A call's identity; in rows what is not asked for is 0. */
@@ -108,10 +111,11 @@ struct gpu_event {
 	__s64 result;
 	__u64 arg;          /* address of the struct, or of the mapping */
 	__u64 length_bytes; /* of a mapping, or what the struct says */
+	__u64 range_bytes;  /* of a munmap: from `arg` on, what is of no device too */
 	__u64 lost_before;  /* events that found no room, in all */
 	__u64 stack;        /* id of a stack_record; 0: none */
 	__u32 n_head;       /* bytes of the struct, at exit */
-	__u32 in_flight;
+	__u32 pad;
 	__u8 head[GPU_HEAD_BYTES];
 };
 
@@ -125,14 +129,15 @@ struct gpu_setup {
 	__u32 own_pid;
 	__u32 by; /* enum gpu_by */
 	__u8 with_events, pad[7];
+	__u64 page_bytes;
 	__u8 kinds[GPU_NUMBERS]; /* enum gpu_kind of each native system call */
 };
 
 struct gpu_shared {
-	__u64 start_ns;
 	__u64 lost_events;
 	__u64 ioctls_seen, ioctls_counted;
-	__u64 in_ioctl; /* threads that are in one of a watched device */
+	__u64 in_ioctl;    /* threads that are in one of a watched device */
+	__u64 set_changes; /* epoll sets in which members may have come or gone */
 };
 
 /* By CPU. */
@@ -140,10 +145,12 @@ enum gpu_counter {
 	GPU_ROWS_FULL,
 	GPU_STATES_FULL,
 	GPU_READS_FAILED,
+	GPU_RANGES_CUT, /* of munmap, with more mappings than are looked at */
+	GPU_SETS_CUT,   /* epoll sets of more members than are looked at */
 	GPU_COUNTS,
 };
 
 _Static_assert(sizeof(struct gpu_key) == 56, "shared with the tool");
-_Static_assert(sizeof(struct gpu_event) == 56 + 56 + 8 + GPU_HEAD_BYTES, "shared with the tool");
+_Static_assert(sizeof(struct gpu_event) == 56 + 72 + GPU_HEAD_BYTES, "shared with the tool");
 
 #endif

@@ -35,7 +35,7 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 	if (!target_shared.active)
 		return 0;
 	kind = gpu_kind_of(number);
-	if (!kind)
+	if (!kind || kind >= GPU_KINDS)
 		return 0; /* first: every process pays for it */
 	task = this_task();
 	if (call_code(task, number) >= GPU_NUMBERS)
@@ -48,8 +48,9 @@ int BPF_PROG(on_sys_enter, struct pt_regs *regs, long number)
 		gpu_count(GPU_STATES_FULL);
 		return 0;
 	}
+	st->seen = 1;
 	st->enter_ns = 0;
-	if (!gpu_call_begin(st, task, kind))
+	if (!gpu_call_begin(st, task, kind, GPU_SCRATCH_CALL))
 		return 0;
 	st->key.pid = pid;
 	st->key.tid = target_tid(task);
@@ -90,6 +91,8 @@ static __noinline int add_row(const struct gpu_call *st, __u64 latency_ns)
 	__sync_fetch_and_add(&row->calls, 1);
 	__sync_fetch_and_add(&row->total_ns, latency_ns);
 	__sync_fetch_and_add(&row->bytes, st->length_bytes);
+	if (key.flags & GPU_BEFORE)
+		return 0; /* a part of its time is no latency */
 	__sync_fetch_and_add(&row->slots[log_linear_slot(latency_ns)], 1);
 	if (st->key.kind == GPU_IOCTL && st->crowded) {
 		__sync_fetch_and_add(&row->crowded_calls, 1);
@@ -100,22 +103,46 @@ static __noinline int add_row(const struct gpu_call *st, __u64 latency_ns)
 	return 0;
 }
 
+/* Among the threads that are in an ioctl: those of which the begin was seen. */
+static __always_inline bool is_counted_in(const struct gpu_call *st)
+{
+	return st->enter_ns && st->key.kind == GPU_IOCTL && !(st->key.flags & GPU_BEFORE);
+}
+
+/* The end of a call that has no begin here. */
+static __always_inline struct gpu_call *begun_unseen(struct task_struct *task, __u64 number,
+						     __u8 kind, __u64 now_ns, long result)
+{
+	__u32 pid = target_pid(task);
+
+	if (pid == gpu_setup.own_pid || !is_target(task, pid, target_tid(task)) ||
+	    call_code(task, number) >= GPU_NUMBERS)
+		return NULL;
+	if (kind < GPU_KINDS)
+		return gpu_call_at_end(task, kind, now_ns);
+	gpu_set_changed(task, kind, result);
+	return NULL;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 {
-	__u64 now_ns, latency_ns;
+	__u64 now_ns, latency_ns, number = regs_call(regs);
+	__u8 kind = gpu_kind_of(number);
 	struct task_struct *task;
 	struct gpu_call *st;
 
-	if (!target_shared.active || !gpu_kind_of(regs_call(regs)))
+	if (!target_shared.active || !kind)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	task = this_task();
 	st = gpu_calls_of(task);
+	if (kind >= GPU_KINDS || !st || !st->seen)
+		st = begun_unseen(task, number, kind, now_ns, result);
 	if (!st || !st->enter_ns)
 		return 0;
 	latency_ns = now_ns - st->enter_ns;
-	if (st->key.kind == GPU_IOCTL)
+	if (is_counted_in(st))
 		__sync_fetch_and_add(&gpu_shared.in_ioctl, -1);
 	if (gpu_call_end(st, task, result)) {
 		bpf_get_current_comm(st->key.comm, sizeof(st->key.comm));
@@ -135,11 +162,39 @@ int BPF_PROG(state_on_exit, struct task_struct *task)
 
 	if (!st)
 		return 0;
-	if (st->enter_ns && st->key.kind == GPU_IOCTL)
+	if (is_counted_in(st))
 		__sync_fetch_and_add(&gpu_shared.in_ioctl, -1);
 	st->enter_ns = 0;
 	gpu_calls_end(task);
 	return 0;
+}
+
+/* --- the start ------------------------------------------------------------------------------- */
+
+static __always_inline int mark_task(struct task_struct *task)
+{
+	__u32 pid;
+
+	if (!task || task_is_over(task))
+		return 0;
+	pid = target_pid(task);
+	if (pid != gpu_setup.own_pid && is_target(task, pid, target_tid(task)))
+		gpu_call_of_sleeper(task);
+	return 0;
+}
+
+/* What threads are in already. */
+SEC("iter/task")
+int mark(struct bpf_iter__task___call *ctx)
+{
+	return mark_task((void *)ctx->task);
+}
+
+/* The same with what the caller's memory says. */
+SEC("iter.s/task")
+int mark_reading(struct bpf_iter__task___call *ctx)
+{
+	return mark_task((void *)ctx->task);
 }
 
 /* --- the end ---------------------------------------------------------------------------------- */

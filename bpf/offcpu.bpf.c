@@ -461,20 +461,24 @@ struct {
 	__type(value, struct unwind_walk);
 } begin_walk SEC(".maps");
 
+/* Of a task that exists when the measurement begins; NULL: it is not of the target, or known. */
+static __always_inline struct thread *begin_thread(struct task_struct *task)
+{
+	if (!task || (!HAS_TASK_STORAGE && task_is_over(task)) || threads_of(task) ||
+	    !is_target(task, target_pid(task), target_tid(task)))
+		return NULL;
+	return add_thread(task, bpf_ktime_get_ns());
+}
+
 /* All that exist when the measurement begins. */
 SEC("iter/task")
 int begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	__u64 now_ns = bpf_ktime_get_ns();
+	struct thread *t = begin_thread(task);
 	struct unwind_walk *w;
-	struct thread *t;
 	__u32 state, zero = 0;
 
-	if (!task || (!HAS_TASK_STORAGE && task_is_over(task)) || threads_of(task) ||
-	    !is_target(task, target_pid(task), target_tid(task)))
-		return 0;
-	t = add_thread(task, now_ns);
 	if (!t)
 		return 0;
 	if (setup.with_calls) {
@@ -492,6 +496,24 @@ int begin(struct bpf_iter__task *ctx)
 	begin_wait(t, task, w, stack_registers(w, task), how_of(task, !state, state), state, false);
 	t->wait.flags |= OFFCPU_BEFORE;
 	return 0;
+}
+
+/* The same with the GPU's calls that they are in. */
+SEC("iter/task")
+int begin_gpu(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	return gpu_begin_in_call(begin_thread(task), task);
+}
+
+/* … with what the caller's memory says of them. */
+SEC("iter.s/task")
+int begin_gpu_reading(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+
+	return gpu_begin_in_call(begin_thread(task), task);
 }
 
 /* All that exist when it ends: their waits up to now, and what they did. */

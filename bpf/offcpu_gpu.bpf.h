@@ -37,7 +37,18 @@ static __noinline __u32 gpu_number_of(const struct gpu_call *call)
 	return number ? *number : 0;
 }
 
-/* What the thread is in, with the stack that made it. */
+/* What the thread is in. */
+static __always_inline void gpu_name_call(struct offcpu_key *wait, const struct gpu_call *call)
+{
+	wait->stack = wait->chain = wait->arg = wait->inode = 0;
+	wait->file_mode = 0;
+	wait->waker = OFFCPU_WAKER_NONE;
+	wait->how = OFFCPU_IN_GPU;
+	wait->flags = 0;
+	wait->nr = (__s32)gpu_number_of(call);
+}
+
+/* The same with the stack that made it. */
 static __always_inline void gpu_note_call(void *ctx, struct thread *t, struct gpu_call *call,
 					  struct task_struct *task)
 {
@@ -45,12 +56,7 @@ static __always_inline void gpu_note_call(void *ctx, struct thread *t, struct gp
 	struct unwind_walk *w;
 	__u32 zero = 0;
 
-	wait->stack = wait->chain = wait->arg = wait->inode = 0;
-	wait->file_mode = 0;
-	wait->waker = OFFCPU_WAKER_NONE;
-	wait->how = OFFCPU_IN_GPU;
-	wait->flags = 0;
-	wait->nr = (__s32)gpu_number_of(call);
+	gpu_name_call(wait, call);
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	if (w && setup.with_stacks)
 		wait->stack =
@@ -69,7 +75,7 @@ int BPF_PROG(on_gpu_call, struct pt_regs *regs, long number)
 	if (!target_shared.active)
 		return 0;
 	kind = gpu_kind_of(number);
-	if (!kind)
+	if (!kind || kind >= GPU_KINDS)
 		return 0; /* first: every process pays for it */
 	task = this_task();
 	if (call_code(task, number) >= GPU_NUMBERS)
@@ -83,9 +89,10 @@ int BPF_PROG(on_gpu_call, struct pt_regs *regs, long number)
 		return 0;
 	}
 	t->running = true;
+	call->seen = 1;
 	call->enter_ns = 0;
 	call->stack = 0;
-	if (!gpu_call_begin(call, task, kind))
+	if (!gpu_call_begin(call, task, kind, GPU_SCRATCH_CALL))
 		return 0;
 	call->key.pid = t->pid;
 	call->key.tid = t->tid;
@@ -99,27 +106,52 @@ int BPF_PROG(on_gpu_call, struct pt_regs *regs, long number)
 	return 0;
 }
 
+/* A thread of before the start: one that sleeps is in a call. Its stack is the tool's to find. */
+static __always_inline int gpu_begin_in_call(struct thread *t, struct task_struct *task)
+{
+	struct gpu_call *call;
+
+	if (!t || !task)
+		return 0;
+	t->running = true;
+	call = gpu_call_of_sleeper(task);
+	if (!call || call->key.kind == GPU_OPEN)
+		return 0;
+	gpu_name_call(&t->wait, call);
+	t->wait.flags = OFFCPU_BEFORE;
+	t->since_ns = call->enter_ns;
+	t->running = false;
+	return 0;
+}
+
 SEC("tp_btf/sys_exit")
 int BPF_PROG(on_gpu_call_end, struct pt_regs *regs, long result)
 {
-	__u64 now_ns, latency_ns;
+	__u64 now_ns, latency_ns, number = regs_call(regs);
+	__u8 kind = gpu_kind_of(number);
 	struct task_struct *task;
 	struct offcpu_row *row;
 	struct gpu_call *call;
 	struct thread *t;
 
-	if (!target_shared.active || !gpu_kind_of(regs_call(regs)))
+	if (!target_shared.active || !kind)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
 	task = this_task();
-	call = gpu_calls_of(task);
 	t = threads_of(task);
-	if (!call || !t || !call->enter_ns)
+	if (!t)
+		return 0;
+	call = gpu_calls_of(task);
+	if (kind >= GPU_KINDS)
+		return gpu_set_changed(task, kind, result);
+	if ((!call || !call->seen) && call_code(task, number) < GPU_NUMBERS)
+		call = gpu_call_at_end(task, kind, now_ns);
+	if (!call || !call->enter_ns)
 		return 0;
 	latency_ns = now_ns > call->enter_ns ? now_ns - call->enter_ns : 0;
 	t->running = true;
 	if (gpu_call_end(call, task, result)) {
-		if (call->key.kind == GPU_OPEN)
+		if (call->key.kind == GPU_OPEN || call->key.flags & GPU_BEFORE)
 			gpu_note_call(ctx, t, call, task);
 		else if (call->key.status || call->key.flags & (GPU_FAILED | GPU_UNREADABLE))
 			t->wait.nr = (__s32)gpu_number_of(call);

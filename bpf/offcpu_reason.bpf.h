@@ -8,13 +8,7 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* include/linux/mm_types.h, mm.h */
-struct vm_area_struct {
-	unsigned long vm_start, vm_end;
-	struct mm_struct *vm_mm;
-	struct file *vm_file;
-};
-
+/* include/linux/mm.h */
 struct vm_fault {
 	struct vm_area_struct *vma;
 	unsigned long address; /* of the page */
@@ -94,7 +88,7 @@ static __always_inline void look_at_fault(struct task_struct *task, struct offcp
 	struct stack_copy *copy = bpf_map_lookup_elem(&stack_copies, &zero);
 	const void *end = task_user_regs(task);
 	struct vm_area_struct *vma;
-	struct inode *inode;
+	struct inode___file *inode;
 
 	if (!copy || !bpf_core_field_exists(struct vm_fault, vma) ||
 	    bpf_probe_read_kernel(copy->word, FAULT_WORDS * 8, end - FAULT_WORDS * 8))

@@ -47,6 +47,8 @@ struct path___file {
 struct file___file {
 	struct path___file f_path;
 	struct inode___file *f_inode;
+	const struct file_operations *f_op;
+	void *private_data;
 };
 
 struct fdtable___file {

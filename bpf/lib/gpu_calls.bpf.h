@@ -12,6 +12,7 @@
 #include "targets.bpf.h"
 #include "task_call.bpf.h"
 #include "task_states.bpf.h"
+#include "vma.bpf.h"
 
 const volatile struct gpu_setup gpu_setup;
 struct gpu_shared gpu_shared;
@@ -20,16 +21,25 @@ enum {
 	TYPE_MASK = 0170000, /* S_IFMT */
 	TYPE_CHAR = 0020000,
 	MINOR_BITS = 20,
-	EPOLL_CTL_DELETE = 2,
+	UNMAPPED_PARTS = 64, /* mappings looked at in a munmap */
+};
+
+/* Room that is used by one program at a time on a CPU. */
+enum gpu_scratch {
+	GPU_SCRATCH_CALL, /* a tracepoint of calls: nothing interrupts it */
+	GPU_SCRATCH_ITERATOR,
+	GPU_SCRATCHES,
 };
 
 struct gpu_call {
 	__u64 enter_ns; /* 0: not in a call that is watched */
 	__u64 arg;      /* address of the ioctl's struct, or of the mapping */
 	__u64 length_bytes;
+	__u64 range_bytes; /* of a munmap: what of it is no device's too */
 	struct gpu_layout layout;
 	struct gpu_key key;
-	__u32 crowded, pad;
+	__u32 crowded;
+	__u32 seen;  /* the begin or end of a call of its own: no other is since before the start */
 	__u64 stack; /* id; 0: none was asked for */
 };
 
@@ -61,38 +71,11 @@ struct {
 	__uint(max_entries, 1 << 22);
 } gpu_events SEC(".maps");
 
-/* A device's minor, as it was found; LRU: mappings and sets vanish with their process. */
+/* A device's minor, as it was found. */
 struct found_device {
 	__u32 id, minor;
 	__u32 class;
-	__u32 pad;
-	__u64 length_bytes;
 };
-
-struct mapping_key {
-	__u64 user_va;
-	__u32 pid, pad;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 16384);
-	__type(key, struct mapping_key);
-	__type(value, struct found_device);
-} gpu_mappings SEC(".maps");
-
-/* Sets that hold a device: by file, or, as the tool found them, by process and descriptor. */
-struct epoll_key {
-	__u64 file;
-	__u32 pid, fd;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct epoll_key);
-	__type(value, struct found_device);
-} gpu_epolls SEC(".maps");
 
 static __noinline int gpu_count(__u32 what)
 {
@@ -135,7 +118,6 @@ static __noinline bool find_device(struct file___file *file, struct found_device
 	ret->id = device->id;
 	ret->class = device->class;
 	ret->minor = rdev & ((1 << MINOR_BITS) - 1);
-	ret->length_bytes = 0;
 	return true;
 }
 
@@ -154,20 +136,82 @@ static __always_inline void set_device(struct gpu_key *key, const struct found_d
 	key->class = device->class;
 }
 
+#include "gpu_sets.bpf.h"
+
+/* --- what is unmapped ------------------------------------------------------------------------- */
+
+/* A range of memory, from its begin on; of programs that nothing of the same CPU interrupts. */
+struct unmapped {
+	__u64 at, end;
+	__u64 device_bytes;
+	struct found_device device; /* the first */
+	__u32 has_device;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct unmapped);
+} gpu_unmapped SEC(".maps");
+
+/* One mapping of it, or what lies between two. Not 0: it is over. Global: see file_walk_step. */
+__noinline int gpu_unmapped_step(void)
+{
+	__u64 mm_va = (__u64)BPF_CORE_READ(this_task(), mm), end;
+	struct found_device device = {};
+	struct vm_area_struct *vma;
+	struct file___file *file;
+	struct unmapped *u;
+	__u32 zero = 0;
+
+	u = bpf_map_lookup_elem(&gpu_unmapped, &zero);
+	if (!u)
+		return 1;
+	vma = (void *)vma_find(mm_va, u->at);
+	end = vma ? BPF_CORE_READ(vma, vm_end) : vma_gap_end(mm_va, u->at);
+	if (end > u->end || end <= u->at)
+		end = u->end;
+	file = vma ? BPF_CORE_READ(vma, vm_file) : NULL;
+	if (file && find_device(file, &device)) {
+		u->device_bytes += end - u->at;
+		if (!u->has_device)
+			u->device = device;
+		u->has_device = 1;
+	}
+	u->at = end;
+	return u->at >= u->end;
+}
+
 /* --- entries ---------------------------------------------------------------------------------- */
 
-static __noinline __u32 read_u32(__u64 at, __s32 off, __u8 bit, struct gpu_key *key)
+/* bpf_copy_from_user_task: 5.18, for programs that may sleep. */
+#define READS_OF_OTHERS bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_copy_from_user_task)
+
+/* Of the task's memory, which is the current one or, with GPU_SCRATCH_ITERATOR, another. */
+static __always_inline long read_memory(void *to, __u32 n_bytes, __u64 at, struct task_struct *task,
+					__u32 scratch)
+{
+	if (scratch == GPU_SCRATCH_CALL)
+		return bpf_probe_read_user(to, n_bytes, (void *)at);
+	if (READS_OF_OTHERS)
+		return bpf_copy_from_user_task(to, n_bytes, (void *)at, task, 0);
+	return -1;
+}
+
+static __noinline __u32 read_u32(struct gpu_call *st, __s32 off, __u8 bit, struct task_struct *task,
+				 __u32 scratch)
 {
 	__u32 value = 0;
 
 	if (off < 0)
 		return 0;
-	if (bpf_probe_read_user(&value, sizeof(value), (void *)(at + off))) {
-		key->flags |= GPU_UNREADABLE;
+	if (read_memory(&value, sizeof(value), st->arg + off, task, scratch)) {
+		st->key.flags |= GPU_UNREADABLE;
 		gpu_count(GPU_READS_FAILED);
 		return 0;
 	}
-	key->flags |= bit;
+	st->key.flags |= bit;
 	return value;
 }
 
@@ -176,7 +220,8 @@ struct xfer {
 	__u64 user_va;
 };
 
-static __always_inline void set_command(struct gpu_call *st, __u32 command)
+static __always_inline void set_command(struct gpu_call *st, __u32 command,
+					struct task_struct *task, __u32 scratch)
 {
 	struct gpu_key *key = &st->key;
 	struct xfer xfer;
@@ -189,7 +234,7 @@ static __always_inline void set_command(struct gpu_call *st, __u32 command)
 	key->size_bytes = command >> 16 & 0x3fff;
 	if (key->number != GPU_XFER_CMD)
 		return;
-	if (bpf_probe_read_user(&xfer, sizeof(xfer), (void *)st->arg)) {
+	if (read_memory(&xfer, sizeof(xfer), st->arg, task, scratch)) {
 		key->flags |= GPU_UNREADABLE;
 		gpu_count(GPU_READS_FAILED);
 		return;
@@ -224,23 +269,25 @@ static __noinline void set_layout(struct gpu_call *st)
 }
 
 static __noinline bool enter_ioctl(struct gpu_call *st, struct task_struct *task,
-				   const struct call_args *args)
+				   const struct call_args *args, __u32 scratch)
 {
 	struct found_device device = {};
 
-	__sync_fetch_and_add(&gpu_shared.ioctls_seen, 1);
+	if (scratch == GPU_SCRATCH_CALL)
+		__sync_fetch_and_add(&gpu_shared.ioctls_seen, 1);
 	if (!find_device_of_fd(task, (__u32)args->v[0], &device))
 		return false;
-	__sync_fetch_and_add(&gpu_shared.ioctls_counted, 1);
+	if (scratch == GPU_SCRATCH_CALL)
+		__sync_fetch_and_add(&gpu_shared.ioctls_counted, 1);
 	set_device(&st->key, &device);
 	st->arg = args->v[2];
-	set_command(st, args->v[1]);
+	set_command(st, args->v[1], task, scratch);
 	set_layout(st);
-	st->key.selector = read_u32(st->arg, st->layout.selector_off, GPU_HAS_SELECTOR, &st->key);
-	st->key.client = read_u32(st->arg, st->layout.client_off, 0, &st->key);
+	st->key.selector = read_u32(st, st->layout.selector_off, GPU_HAS_SELECTOR, task, scratch);
+	st->key.client = read_u32(st, st->layout.client_off, 0, task, scratch);
 	if (st->layout.length_off >= 0)
-		bpf_probe_read_user(&st->length_bytes, sizeof(st->length_bytes),
-				    (void *)(st->arg + st->layout.length_off));
+		read_memory(&st->length_bytes, sizeof(st->length_bytes),
+			    st->arg + st->layout.length_off, task, scratch);
 	return true;
 }
 
@@ -250,7 +297,7 @@ struct poll_fd {
 };
 
 static __noinline bool enter_poll(struct gpu_call *st, struct task_struct *task,
-				  const struct call_args *args)
+				  const struct call_args *args, __u32 scratch)
 {
 	struct found_device device = {};
 
@@ -258,7 +305,7 @@ static __noinline bool enter_poll(struct gpu_call *st, struct task_struct *task,
 		struct poll_fd fd;
 
 		if (i >= args->v[1] ||
-		    bpf_probe_read_user(&fd, sizeof(fd), (struct poll_fd *)args->v[0] + i))
+		    read_memory(&fd, sizeof(fd), args->v[0] + i * sizeof(fd), task, scratch))
 			return false;
 		if (!find_device_of_fd(task, fd.fd, &device))
 			continue;
@@ -269,49 +316,45 @@ static __noinline bool enter_poll(struct gpu_call *st, struct task_struct *task,
 }
 
 static __noinline bool enter_epoll(struct gpu_call *st, struct task_struct *task,
-				   const struct call_args *args)
+				   const struct call_args *args, __u32 scratch)
 {
-	struct epoll_key key = {.file = (__u64)file_of_fd(task, args->v[0])};
-	struct found_device *device = key.file ? bpf_map_lookup_elem(&gpu_epolls, &key) : NULL;
+	struct file___file *file = file_of_fd(task, args->v[0]);
+	struct found_device device = {};
 
-	if (!device) {
-		key.file = 0;
-		key.pid = target_pid(task);
-		key.fd = args->v[0];
-		device = bpf_map_lookup_elem(&gpu_epolls, &key);
-	}
-	if (!device)
+	if (!file || !gpu_set_find(file, scratch, &device))
 		return false;
-	set_device(&st->key, device);
+	set_device(&st->key, &device);
 	return true;
 }
 
-static __noinline bool enter_epoll_ctl(struct task_struct *task, const struct call_args *args)
+static __always_inline __u64 whole_pages(__u64 n_bytes)
 {
-	struct epoll_key key = {.file = (__u64)file_of_fd(task, args->v[0])};
-	struct found_device device = {};
-
-	if (!key.file || !find_device_of_fd(task, (__u32)args->v[2], &device))
-		return false;
-	if (args->v[1] == EPOLL_CTL_DELETE)
-		bpf_map_delete_elem(&gpu_epolls, &key);
-	else
-		bpf_map_update_elem(&gpu_epolls, &key, &device, BPF_ANY);
-	return false; /* not counted */
+	return (n_bytes + gpu_setup.page_bytes - 1) & ~(gpu_setup.page_bytes - 1);
 }
 
-static __noinline bool enter_munmap(struct gpu_call *st, struct task_struct *task,
-				    const struct call_args *args)
+/* What is mapped there, and will not be: a mapping of before the start, a part of one, several. */
+static __noinline bool enter_munmap(struct gpu_call *st, const struct call_args *args)
 {
-	struct mapping_key key = {.user_va = args->v[0], .pid = target_pid(task)};
-	struct found_device *device = bpf_map_lookup_elem(&gpu_mappings, &key);
+	struct unmapped *u;
+	__u32 zero = 0;
 
-	if (!device)
+	u = bpf_map_lookup_elem(&gpu_unmapped, &zero);
+	if (!u)
 		return false;
-	set_device(&st->key, device);
+	u->at = args->v[0];
+	u->end = u->at + whole_pages(args->v[1]);
+	u->device_bytes = u->has_device = 0;
+	for (__u32 i = 0; i < UNMAPPED_PARTS; i++)
+		if (gpu_unmapped_step())
+			break;
+	if (!u->has_device)
+		return false;
+	if (u->at < u->end)
+		gpu_count(GPU_RANGES_CUT);
+	set_device(&st->key, &u->device);
 	st->arg = args->v[0];
-	st->length_bytes = device->length_bytes;
-	bpf_map_delete_elem(&gpu_mappings, &key);
+	st->range_bytes = whole_pages(args->v[1]);
+	st->length_bytes = u->device_bytes;
 	return true;
 }
 
@@ -325,33 +368,38 @@ static __noinline bool enter_fd(struct gpu_call *st, struct task_struct *task,
 		return false;
 	set_device(&st->key, &device);
 	if (maps)
-		st->length_bytes = args->v[1];
+		st->length_bytes = whole_pages(args->v[1]);
 	return true;
 }
 
-/* Whether the call is one to be watched. */
-static __noinline bool gpu_call_begin(struct gpu_call *st, struct task_struct *task, __u8 kind)
+/* Its copy of the registers is not below what it is called beside. */
+static __noinline long gpu_read_args(struct task_struct *task, struct call_args *ret)
+{
+	return call_args_read(task, ret);
+}
+
+/* Whether the call that the task is in is one to be watched. */
+static __noinline bool gpu_call_begin(struct gpu_call *st, struct task_struct *task, __u8 kind,
+				      __u32 scratch)
 {
 	struct call_args args = {};
 
-	if (call_args_read(task, &args))
+	if (gpu_read_args(task, &args))
 		return false;
 	__builtin_memset(&st->key, 0, sizeof(st->key));
-	st->arg = st->length_bytes = 0;
+	st->arg = st->length_bytes = st->range_bytes = 0;
 	st->key.kind = kind;
 	switch (kind) {
 	case GPU_IOCTL:
-		return enter_ioctl(st, task, &args);
+		return enter_ioctl(st, task, &args, scratch);
 	case GPU_OPEN:
 		return true; /* its result says of what */
 	case GPU_MUNMAP:
-		return enter_munmap(st, task, &args);
+		return enter_munmap(st, &args);
 	case GPU_POLL:
-		return enter_poll(st, task, &args);
+		return enter_poll(st, task, &args, scratch);
 	case GPU_EPOLL:
-		return enter_epoll(st, task, &args);
-	case GPU_EPOLL_CTL:
-		return enter_epoll_ctl(task, &args);
+		return enter_epoll(st, task, &args, scratch);
 	default:
 		return enter_fd(st, task, &args);
 	}
@@ -360,6 +408,69 @@ static __noinline bool gpu_call_begin(struct gpu_call *st, struct task_struct *t
 static __always_inline __u8 gpu_kind_of(__u64 number)
 {
 	return number < GPU_NUMBERS ? gpu_setup.kinds[number] : GPU_NOTHING;
+}
+
+/* --- calls of before the start ---------------------------------------------------------------- */
+
+/* The same of a call that has begun already. What it closes or unmaps is no longer to be seen. */
+static __always_inline bool gpu_call_began(struct gpu_call *st, struct task_struct *task, __u8 kind,
+					   __u32 scratch)
+{
+	if (kind == GPU_CLOSE || kind == GPU_MUNMAP || !gpu_call_begin(st, task, kind, scratch))
+		return false;
+	st->key.pid = target_pid(task);
+	st->key.tid = target_tid(task);
+	st->key.flags |= GPU_BEFORE;
+	st->crowded = 0;
+	return true;
+}
+
+/* The call that a task sleeps in at the start, if none of its own was seen since; NULL: none. */
+static __always_inline struct gpu_call *gpu_call_of_sleeper(struct task_struct *task)
+{
+	struct gpu_call *st;
+	__u32 code;
+	__u8 kind;
+
+	if (TASK_READ(task, flags) & PF_KTHREAD || !call_of_sleeper(task, &code))
+		return NULL;
+	kind = gpu_kind_of(code);
+	if (!kind || kind >= GPU_KINDS)
+		return NULL;
+	st = gpu_calls_new(task);
+	if (!st) {
+		gpu_count(GPU_STATES_FULL);
+		return NULL;
+	}
+	if (st->seen || !gpu_call_began(st, task, kind, GPU_SCRATCH_ITERATOR))
+		return NULL;
+	st->enter_ns = bpf_ktime_get_ns();
+	barrier();
+	if (st->seen) /* it has run meanwhile, and was counted at its end */
+		st->enter_ns = 0;
+	return st->enter_ns ? st : NULL;
+}
+
+/* At the end of a call whose begin no program saw: the state is the call's now, with what only the
+ * thread itself can read. It is in it since now if no iterator has met it. NULL: it is none. */
+static __always_inline struct gpu_call *gpu_call_at_end(struct task_struct *task, __u8 kind,
+							__u64 now_ns)
+{
+	struct gpu_call *st;
+	__u64 since_ns;
+
+	st = gpu_calls_new(task);
+	if (!st) {
+		gpu_count(GPU_STATES_FULL);
+		return NULL;
+	}
+	since_ns = st->enter_ns;
+	st->seen = 1;
+	st->enter_ns = 0;
+	if (!gpu_call_began(st, task, kind, GPU_SCRATCH_CALL))
+		return NULL;
+	st->enter_ns = since_ns ? since_ns : now_ns;
+	return st;
 }
 
 /* --- exits ------------------------------------------------------------------------------------ */
@@ -380,8 +491,9 @@ static __noinline int gpu_send_event(const struct gpu_call *st, __s64 result, __
 	e->result = result;
 	e->arg = st->arg;
 	e->length_bytes = st->length_bytes;
+	e->range_bytes = st->range_bytes;
 	e->lost_before = gpu_shared.lost_events;
-	e->in_flight = 0;
+	e->pad = 0;
 	__builtin_memset(e->head, 0, sizeof(e->head));
 	if (st->key.class == GPU_CLASS_UVM)
 		n = GPU_UVM_HEAD_BYTES;
@@ -414,17 +526,12 @@ static __noinline bool gpu_call_end(struct gpu_call *st, struct task_struct *tas
 		return true;
 	}
 	if (st->key.kind == GPU_IOCTL)
-		st->key.status = read_u32(st->arg, st->layout.status_off, GPU_HAS_STATUS, &st->key);
-	if (st->key.kind == GPU_MMAP) {
-		struct mapping_key key = {.user_va = result, .pid = st->key.pid};
-
-		device.id = st->key.device;
-		device.minor = st->key.minor;
-		device.class = st->key.class;
-		device.length_bytes = st->length_bytes;
-		bpf_map_update_elem(&gpu_mappings, &key, &device, BPF_ANY);
+		st->key.status =
+			read_u32(st, st->layout.status_off, GPU_HAS_STATUS, task, GPU_SCRATCH_CALL);
+	if (st->key.kind == GPU_CLOSE)
+		__sync_fetch_and_add(&gpu_shared.set_changes, 1);
+	if (st->key.kind == GPU_MMAP)
 		st->arg = result;
-	}
 	return true;
 }
 

@@ -44,6 +44,7 @@ struct maple_arange_64 {
 
 struct vm_area_struct {
 	unsigned long vm_start, vm_end, vm_pgoff;
+	struct mm_struct *vm_mm;
 	struct file___file *vm_file;
 };
 
@@ -95,11 +96,12 @@ __noinline __u64 vma_in_rb_tree(__u64 mm_va, __u64 user_va)
 }
 
 /* The slot of a node that has the address: pivots are the last addresses of slots, 0 behind the
- * end. One by one: there is no room for them on a program's stack. */
-__noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va)
+ * end. With `last_va`, the last address of the node: that of the slot. One by one: there is no room
+ * for them on a program's stack. */
+__noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va, __u64 last_va)
 {
 	void *node = (void *)(entry & ~(__u64)MAPLE_NODE_MASK);
-	__u64 *pivots, *slots, slot = 0, pivot;
+	__u64 *pivots, *slots, slot = 0, pivot, slot_last_va = last_va;
 	int n = MAPLE_SLOTS - 1;
 
 	if (!bpf_core_type_exists(struct maple_arange_64))
@@ -112,10 +114,16 @@ __noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va)
 		pivots = node + bpf_core_field_offset(struct maple_range_64, pivot);
 		slots = node + bpf_core_field_offset(struct maple_range_64, slot);
 	}
-	for (int i = 0; i < MAPLE_SLOTS - 1 && i < n; i++, pivots++, slots++)
-		if (bpf_probe_read_kernel(&pivot, sizeof(pivot), pivots) || !pivot ||
-		    pivot >= user_va)
+	for (int i = 0; i < MAPLE_SLOTS - 1 && i < n; i++, pivots++, slots++) {
+		if (bpf_probe_read_kernel(&pivot, sizeof(pivot), pivots) || !pivot)
 			break;
+		if (pivot >= user_va) {
+			slot_last_va = pivot;
+			break;
+		}
+	}
+	if (last_va)
+		return slot_last_va;
 	bpf_probe_read_kernel(&slot, sizeof(slot), slots);
 	return slot;
 }
@@ -136,7 +144,7 @@ __noinline __u64 vma_in_maple_tree(__u64 mm_va, __u64 user_va)
 
 		if (entry < MAPLE_ENTRIES_END || type < MAPLE_LEAF_64 || type > MAPLE_ARANGE_64)
 			return 0;
-		entry = vma_maple_slot(entry, user_va);
+		entry = vma_maple_slot(entry, user_va, 0);
 		if (type == MAPLE_LEAF_64)
 			break;
 	}
@@ -144,6 +152,67 @@ __noinline __u64 vma_in_maple_tree(__u64 mm_va, __u64 user_va)
 	if (!vma || user_va < BPF_CORE_READ(vma, vm_start) || user_va >= BPF_CORE_READ(vma, vm_end))
 		return 0;
 	return entry;
+}
+
+/* Where no mapping is at the address, an address up to which there is none; 0: to the end. */
+__noinline __u64 vma_gap_in_rb_tree(__u64 mm_va, __u64 user_va)
+{
+	struct mm_struct___rb *mm = (void *)mm_va;
+	struct rb_node___vma *node;
+	__u64 next_va = 0;
+
+	if (!bpf_core_field_exists(struct mm_struct___rb, mm_rb))
+		return 0;
+	node = BPF_CORE_READ(mm, mm_rb.rb_node);
+	for (int i = 0; i < VMA_RB_DEPTH && node; i++) {
+		struct vm_area_struct *vma =
+			(void *)node - bpf_core_field_offset(struct vm_area_struct___rb, vm_rb);
+		__u64 start_va = BPF_CORE_READ(vma, vm_start);
+
+		if (start_va > user_va)
+			next_va = start_va;
+		node = start_va > user_va ? BPF_CORE_READ(node, rb_left)
+					  : BPF_CORE_READ(node, rb_right);
+	}
+	return next_va;
+}
+
+__noinline __u64 vma_gap_in_maple_tree(__u64 mm_va, __u64 user_va)
+{
+	struct mm_struct___maple *mm = (void *)mm_va;
+	__u64 entry, last_va = ~(__u64)0;
+
+	if (!bpf_core_field_exists(struct mm_struct___maple, mm_mt))
+		return 0;
+	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
+	if ((entry & MAPLE_ROOT_MASK) != MAPLE_ROOT_NODE)
+		return 0;
+	for (int i = 0; i < VMA_MAPLE_DEPTH; i++) {
+		__u64 type = entry >> MAPLE_TYPE_SHIFT & MAPLE_TYPE_MASK;
+
+		if (entry < MAPLE_ENTRIES_END || type < MAPLE_LEAF_64 || type > MAPLE_ARANGE_64)
+			return 0;
+		last_va = vma_maple_slot(entry, user_va, last_va);
+		if (type == MAPLE_LEAF_64)
+			return last_va + 1;
+		entry = vma_maple_slot(entry, user_va, 0);
+	}
+	return 0;
+}
+
+static __always_inline __u64 vma_gap_end(__u64 mm_va, __u64 user_va)
+{
+	return bpf_core_field_exists(struct mm_struct___maple, mm_mt)
+		       ? vma_gap_in_maple_tree(mm_va, user_va)
+		       : vma_gap_in_rb_tree(mm_va, user_va);
+}
+
+/* The mapping at an address; 0: none, or the mappings were being changed. */
+static __always_inline __u64 vma_find(__u64 mm_va, __u64 user_va)
+{
+	return bpf_core_field_exists(struct mm_struct___maple, mm_mt)
+		       ? vma_in_maple_tree(mm_va, user_va)
+		       : vma_in_rb_tree(mm_va, user_va);
 }
 
 struct vma_place {
@@ -157,15 +226,11 @@ struct vma_place {
 static __always_inline void vma_find_place(struct task_struct *task, __u64 user_va,
 					   struct vma_place *ret)
 {
-	__u64 mm_va = (__u64)BPF_CORE_READ(task, mm);
-	struct vm_area_struct *vma;
+	struct vm_area_struct *vma = (void *)vma_find((__u64)BPF_CORE_READ(task, mm), user_va);
 	struct inode___file *inode;
 	struct file___file *file;
 
 	*ret = (struct vma_place){.user_va = user_va};
-	vma = (void *)(bpf_core_field_exists(struct mm_struct___maple, mm_mt)
-			       ? vma_in_maple_tree(mm_va, user_va)
-			       : vma_in_rb_tree(mm_va, user_va));
 	file = vma ? BPF_CORE_READ(vma, vm_file) : NULL;
 	inode = file ? BPF_CORE_READ(file, f_inode) : NULL;
 	if (!inode)

@@ -24,19 +24,12 @@ struct gpu_layout_entry {
 	struct gpu_layout layout;
 };
 
-/* A set that a process made before: it holds a watched device. */
-struct gpu_epoll_entry {
-	uint32_t pid, fd, device, class;
-};
-
 /* Which calls are watched. All is borrowed. */
 struct gpu_watch {
 	const struct gpu_device_entry *devices;
 	size_t n_devices;
 	const struct gpu_layout_entry *layouts;
 	size_t n_layouts;
-	const struct gpu_epoll_entry *epolls;
-	size_t n_epolls;
 };
 
 /* All is borrowed. */
@@ -56,12 +49,17 @@ struct gpu_count {
 	uint64_t calls, bytes;
 	struct histogram h;                 /* latency */
 	uint64_t crowded_calls, crowded_ns; /* begun while another thread was in an ioctl */
-	uint64_t in_flight, open_ns, oldest_ns;
+	uint64_t in_flight, oldest_ns;
+	uint64_t before, before_open; /* begun before the start: of the calls, which h lacks then,
+				       * and of those in flight */
+	uint64_t open_ns;             /* of those in flight, and of calls that h lacks */
 };
 
 struct gpu_losses {
 	uint64_t rows_full, threads_dropped, reads_failed;
-	uint64_t events;           /* that found no room in the ring */
+	uint64_t ranges_cut; /* munmaps of more mappings than are looked at: their bytes are less */
+	uint64_t sets_cut;   /* epoll sets of more members than are looked at */
+	uint64_t events;     /* that found no room in the ring */
 	uint64_t recursion_misses; /* program runs that the kernel left out */
 };
 

@@ -23,16 +23,14 @@ int gpu_devices_add(struct gpu_devices *devices, const char *path, struct diag *
 void gpu_device_put(const struct gpu_devices *devices, const struct gpu_key *key,
 		    struct strbuf *out);
 
-/* What a program is told before it watches: devices, where the fields of calls are, and the epoll
- * sets that hold a device already. */
+/* What a program is told before it watches: devices, and where the fields of calls are. */
 struct gpu_scope {
 	struct gpu_watch watch; /* borrows from the rest, and from the devices */
 	ARRAY(struct gpu_layout_entry) layouts;
-	ARRAY(struct gpu_epoll_entry) epolls;
 };
 /* The devices stay the caller's. 0 or -errno; *ret must be released in both cases. */
 int gpu_scope_find(const struct gpu_devices *devices, const struct gpu_version *version,
-		   const struct probe_target *target, struct gpu_scope *ret);
+		   struct gpu_scope *ret);
 void gpu_scope_release(struct gpu_scope *s);
 
 /* A recording of calls by the stack that made them (waits_config.gpu). All is borrowed. */

@@ -15,6 +15,8 @@ static int put_call(struct gpu_labels *l, const struct gpu_key *key)
 		strbuf_putc(&l->text, ' ');
 		gpu_device_put(l->config->devices, key, &l->text);
 	}
+	if (key->flags & GPU_BEFORE)
+		strbuf_puts(&l->text, " (since before the start)");
 	if (gpu_call_failed(key)) {
 		strbuf_puts(&l->text, " = ");
 		gpu_put_error(l->config->version, key, &l->text);

@@ -21,7 +21,7 @@ static int open_counts(struct gpu_session *s)
 		.events = c->event != NULL,
 	};
 	struct gpu_scope scope = {0};
-	int err = gpu_scope_find(c->devices, c->version, &config.target, &scope);
+	int err = gpu_scope_find(c->devices, c->version, &scope);
 
 	config.watch = scope.watch;
 	err = err ? diag_errno(s->d, err, "tracing")

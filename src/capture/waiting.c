@@ -542,7 +542,7 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 	if (!err)
 		err = keep_target(s, c->target);
 	if (!err && c->gpu) {
-		err = gpu_scope_find(c->gpu->devices, c->gpu->version, c->target, &scope);
+		err = gpu_scope_find(c->gpu->devices, c->gpu->version, &scope);
 		config.gpu = &scope.watch;
 	}
 	if (err)

@@ -92,12 +92,15 @@ static void add_facts(const struct gpu_run *run, struct result *r)
 	} lost[] = {{"calls of dropped rows", l->rows_full},
 		    {"calls of threads without room", l->threads_dropped},
 		    {"fields that could not be read", l->reads_failed},
+		    {"unmapped ranges of too many parts", l->ranges_cut},
+		    {"epoll sets with too many members", l->sets_cut},
 		    {"events without room in the ring", l->events},
 		    {"missed by recursion", l->recursion_misses}};
 	CLEANUP(strbuf_release) struct strbuf b = {0};
-	uint64_t calls = 0, failed = 0;
+	uint64_t calls = 0, failed = 0, before = 0;
 
 	for (size_t i = 0; i < t->rows.n; i++) {
+		before += t->rows.v[i].before + t->rows.v[i].before_open;
 		calls += t->rows.v[i].calls;
 		failed += gpu_call_failed(&t->rows.v[i].key) ? t->rows.v[i].calls : 0;
 	}
@@ -112,6 +115,8 @@ static void add_facts(const struct gpu_run *run, struct result *r)
 	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, t->elapsed_ns));
 	result_fact(r, "calls", "GPU calls", cell_u64(CELL_COUNT, calls));
 	result_fact(r, "failed", "failed", cell_u64(CELL_COUNT, failed));
+	result_fact(r, "calls_from_before", before ? "begun before the start" : "",
+		    cell_u64(CELL_COUNT, before));
 	result_fact(r, "ioctls_of_other_files", "",
 		    cell_u64(CELL_COUNT, t->ioctls_seen - t->ioctls_counted));
 	result_fact(r, "lost", "lost", cell_text(r, b.n ? strbuf_str(&b) : "0"));

@@ -35,7 +35,8 @@ struct gpu_line {
 	const char *part[GPU_PARTS]; /* NULL: not asked for */
 	uint64_t calls, errors, bytes;
 	struct histogram h;
-	uint64_t crowded_calls, crowded_ns, in_flight, open_ns, oldest_ns;
+	uint64_t crowded_calls, crowded_ns, in_flight, open_ns, oldest_ns; /* as in gpu_count */
+	uint64_t before, before_open;
 };
 typedef ARRAY(struct gpu_line) gpu_lines;
 
@@ -70,8 +71,9 @@ struct gpu_object {
 	enum gpu_object_kind kind;
 	uint32_t pid, client, parent;
 	uint64_t stack_id;
-	uint64_t name; /* handle, or address */
-	uint64_t length_bytes;
+	uint64_t name;         /* handle, or address */
+	uint64_t length_bytes; /* of a mapping: what of it is left */
+	uint64_t span_bytes;   /* of a mapping: when it was made */
 	bool has_length, live;
 };
 

@@ -141,6 +141,31 @@ static int uvm_event(struct gpu_objects *o, const struct gpu_event *e)
 	return add(o, &made);
 }
 
+/* What of a mapping lies in a range is not mapped any more. */
+static void cut_mapping(struct gpu_object *one, uint64_t begin, uint64_t end)
+{
+	uint64_t from = MAX(begin, one->name), to = MIN(end, one->name + one->span_bytes);
+
+	if (from >= to)
+		return;
+	one->length_bytes -= MIN(to - from, one->length_bytes);
+	one->live = one->length_bytes != 0;
+}
+
+static void release_range(struct gpu_objects *o, uint32_t pid, uint64_t begin, uint64_t n_bytes)
+{
+	struct gpu_object *one = find(o, OBJECT_MAPPING, pid, 0, begin);
+
+	if (one && n_bytes <= one->span_bytes) {
+		cut_mapping(one, begin, begin + n_bytes);
+		return;
+	}
+	for (size_t i = 0; i < o->all.n; i++)
+		if (o->all.v[i].live && o->all.v[i].kind == OBJECT_MAPPING &&
+		    o->all.v[i].pid == pid)
+			cut_mapping(&o->all.v[i], begin, begin + n_bytes);
+}
+
 static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)
 {
 	struct gpu_object made = {.key = e->key,
@@ -149,15 +174,13 @@ static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)
 				  .stack_id = e->stack,
 				  .name = e->arg,
 				  .length_bytes = e->length_bytes,
+				  .span_bytes = e->length_bytes,
 				  .has_length = true,
 				  .live = true};
-	struct gpu_object *gone;
 
 	if (e->key.kind == GPU_MMAP)
 		return add(o, &made);
-	gone = find(o, OBJECT_MAPPING, e->key.pid, 0, e->arg);
-	if (gone)
-		gone->live = false;
+	release_range(o, e->key.pid, e->arg, e->range_bytes);
 	return 0;
 }
 

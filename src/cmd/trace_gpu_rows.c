@@ -6,11 +6,12 @@
 #include <inspect/hashmap.h>
 
 enum {
-	METRICS = 12,
+	METRICS = 13,
 	COLUMNS_MAX = METRICS + GPU_PARTS,
 	ROWS_SHOWN = 25,
 	ERRORS_SHOWN = 10,
 	HISTOGRAMS_SHOWN = 5,
+	NOTES_SHOWN = 5,
 };
 
 const char *gpu_error_text(const struct gpu_run *run, const struct gpu_key *key, struct result *r)
@@ -58,6 +59,8 @@ static void add_count(struct gpu_line *line, const struct gpu_count *from)
 	line->crowded_ns += from->crowded_ns;
 	line->in_flight += from->in_flight;
 	line->open_ns += from->open_ns;
+	line->before += from->before;
+	line->before_open += from->before_open;
 	line->oldest_ns = MAX(line->oldest_ns, from->oldest_ns);
 	histogram_merge(&line->h, &from->h);
 }
@@ -184,6 +187,7 @@ static const struct column *make_columns(uint32_t parts, struct result *r, size_
 		{"in_flight", "now", CELL_COUNT, 0},
 		{"oldest_ns", "since", CELL_NS, COLUMN_SPARE},
 		{"bytes", "bytes", CELL_BYTES, COLUMN_SPARE},
+		{"from_before", "from before", CELL_COUNT, COLUMN_DATA_ONLY},
 	};
 	struct column *columns = arena_alloc(&r->arena, COLUMNS_MAX * sizeof(*columns));
 	size_t n;
@@ -201,9 +205,9 @@ static void add_line(const struct gpu_line *line, uint64_t elapsed_ns, struct re
 {
 	struct cell cells[COLUMNS_MAX];
 	size_t n = put_part_cells(line, r, cells);
-	const char *none = "no call has ended";
+	const char *none = line->calls ? "no call has begun and ended" : "no call has ended";
 
-#define NS_OF_CALLS(v) (line->calls ? cell_u64(CELL_NS, (v)) : cell_null(r, none))
+#define NS_OF_CALLS(v) (line->h.n ? cell_u64(CELL_NS, (v)) : cell_null(r, none))
 	const struct cell metrics[METRICS] = {
 		cell_u64(CELL_COUNT, line->calls),
 		cell_u64(CELL_COUNT, line->errors),
@@ -220,6 +224,7 @@ static void add_line(const struct gpu_line *line, uint64_t elapsed_ns, struct re
 		cell_u64(CELL_COUNT, line->in_flight),
 		line->in_flight ? cell_u64(CELL_NS, line->oldest_ns) : cell_null(r, ""),
 		line->bytes ? cell_u64(CELL_BYTES, line->bytes) : cell_null(r, ""),
+		cell_u64(CELL_COUNT, line->before + line->before_open),
 	};
 #undef NS_OF_CALLS
 
@@ -301,6 +306,22 @@ static int add_errors(const struct gpu_run *run, struct result *r)
 	return err;
 }
 
+/* Of the calls of a row that have not ended and had begun before the start, how much was seen. */
+static void note_from_before(const struct gpu_line *line, struct result *r)
+{
+	CLEANUP(strbuf_release) struct strbuf name = {0};
+	char seen[32];
+
+	if (!line->before_open)
+		return;
+	for (unsigned p = 0; p < GPU_PARTS; p++)
+		if (line->part[p])
+			strbuf_printf(&name, "%s%s", name.n ? " · " : "", line->part[p]);
+	result_note(r, "%s: %llu in flight since before the start, for %s or more",
+		    strbuf_str(&name), (unsigned long long)line->before_open,
+		    duration_format(line->oldest_ns, seen, sizeof(seen)));
+}
+
 int gpu_summary(const struct gpu_run *run, struct result *r)
 {
 	size_t n_columns = 0, section;
@@ -310,8 +331,11 @@ int gpu_summary(const struct gpu_run *run, struct result *r)
 
 	if (!err) {
 		section = result_section(r, "rows", "", columns, n_columns);
-		for (size_t i = 0; i < lines.n; i++)
+		for (size_t i = 0; i < lines.n; i++) {
 			add_line(&lines.v[i], run->tracing.table.elapsed_ns, r, section);
+			if (i < NOTES_SHOWN)
+				note_from_before(&lines.v[i], r);
+		}
 		err = r->failed ? -ENOMEM : 0;
 	}
 	if (!err) {

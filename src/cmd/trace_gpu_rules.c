@@ -164,11 +164,11 @@ static void add_calls(const gpu_lines *calls, struct gpu_numbers *numbers)
 		const struct gpu_line *l = &calls->v[i];
 		double median = (double)histogram_percentile(&l->h, 50);
 		double p99 = (double)histogram_percentile(&l->h, 99), alone, beside;
-		uint64_t n_alone = l->calls - l->crowded_calls;
+		uint64_t n_alone = l->h.n - l->crowded_calls;
 
 		if (str_eq(l->part[GPU_PART_CALL], "open"))
 			put(numbers, "open-ms", (double)l->h.max / NSEC_PER_MSEC, "open");
-		if (l->calls >= ENOUGH && median > 0 && p99 / median > tail_ratio &&
+		if (l->h.n >= ENOUGH && median > 0 && p99 / median > tail_ratio &&
 		    !str_eq(l->part[GPU_PART_CALL], "poll") &&
 		    !str_eq(l->part[GPU_PART_CALL], "epoll_wait")) {
 			tail_ratio = p99 / median;

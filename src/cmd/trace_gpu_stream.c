@@ -71,7 +71,8 @@ static int print_line(const struct gpu_run *run, const struct gpu_event *e)
 	put_fields(run, e, &line);
 	strbuf_puts(&line, " = ");
 	put_result(run, e, &line);
-	strbuf_printf(&line, " <%.6f>\n", (double)e->duration_ns / NSEC_PER_SEC);
+	strbuf_printf(&line, " <%.6f%s>\n", (double)e->duration_ns / NSEC_PER_SEC,
+		      e->key.flags & GPU_BEFORE ? " since before the start" : "");
 	if (line.failed)
 		return -ENOMEM;
 	if (fwrite(line.v, 1, line.n, stdout) == line.n)
@@ -116,6 +117,8 @@ static int print_json(const struct gpu_run *run, const struct gpu_event *e)
 	json_bool(&j, gpu_call_failed(&e->key));
 	put_number(&j, "bytes", e->length_bytes);
 	put_number(&j, "duration_ns", e->duration_ns);
+	json_key(&j, "from_before");
+	json_bool(&j, e->key.flags & GPU_BEFORE);
 	put_number(&j, "lost_before", e->lost_before);
 	json_end_object(&j);
 	return json_finish(&j);
@@ -161,8 +164,9 @@ int gpu_stream_end(const struct gpu_run *run)
 		term_escape(&line, row->key.comm, strnlen(row->key.comm, sizeof(row->key.comm)));
 		strbuf_puts(&line, "] ");
 		gpu_put_call(&run->choice.version, &row->key, &line);
-		printf("%s = not ended <%.6f>\n", strbuf_str(&line),
-		       (double)row->open_ns / NSEC_PER_SEC);
+		printf("%s = not ended <%.6f%s>\n", strbuf_str(&line),
+		       (double)row->open_ns / NSEC_PER_SEC,
+		       row->before_open ? " since before the start" : "");
 	}
 	fflush(stdout);
 	if (run->v->common.quiet)

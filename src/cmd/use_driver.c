@@ -34,7 +34,7 @@ static int start(struct use_driver *u, const struct target *t, const struct host
 
 	/* Unknown: what all versions have in common is read. */
 	(void)gpu_version_read("", &version);
-	err = gpu_scope_find(&u->devices, &version, &config.target, &scope);
+	err = gpu_scope_find(&u->devices, &version, &scope);
 	config.watch = scope.watch;
 	err = err ? diag_errno(d, err, "GPU driver") : gpu_counts_new(&config, h, &u->counts, d);
 	return err ? err : gpu_counts_start(u->counts);

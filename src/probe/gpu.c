@@ -16,6 +16,7 @@ struct gpu_counts {
 	struct probe_core core;
 	struct gpu *skeleton;
 	struct gpu_events events;
+	struct bpf_program *mark; /* finds the calls that threads are in at the start */
 	uint64_t started_ns, stopped_ns;
 };
 
@@ -44,6 +45,11 @@ static int open_counts(struct gpu_counts *c, const struct gpu_counts_config *con
 	c->skeleton = gpu__open();
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
+	c->mark = gpu_watch_reads_others(h) ? c->skeleton->progs.mark_reading
+					    : c->skeleton->progs.mark;
+	bpf_program__set_autoload(c->skeleton->progs.mark, false);
+	bpf_program__set_autoload(c->skeleton->progs.mark_reading, false);
+	bpf_program__set_autoload(c->mark, true);
 	gpu_watch_setup(config->by, config->events,
 			(struct gpu_setup *)&c->skeleton->rodata->gpu_setup);
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
@@ -76,8 +82,11 @@ int gpu_counts_new(const struct gpu_counts_config *config, const struct host *h,
 
 int gpu_counts_start(struct gpu_counts *c)
 {
+	int err;
+
 	c->started_ns = clock_now_ns();
-	return probe_core_start(&c->core);
+	err = probe_core_start(&c->core);
+	return err ? err : probe_iterate(c->mark, 1, NULL, NULL);
 }
 
 void gpu_counts_stop(struct gpu_counts *c)
@@ -122,14 +131,19 @@ static int read_rows(struct gpu_counts *c, struct gpu_table *t)
 
 	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
 		struct gpu_count row = {0};
+		bool begun_before;
 
 		if (bpf_map_get_next_key(fd, before, &key))
 			return errno == ENOENT ? 0 : -errno;
 		before = &key;
 		if (bpf_map_lookup_elem(fd, &key, &value))
 			continue;
+		begun_before = key.flags & GPU_BEFORE;
 		row.key = key;
+		row.key.flags &= (uint8_t)~GPU_BEFORE;
 		row.calls = value.calls;
+		row.before = begun_before ? value.calls : 0;
+		row.open_ns = begun_before ? value.total_ns : 0;
 		row.bytes = value.bytes;
 		row.crowded_calls = value.crowded_calls;
 		row.crowded_ns = value.crowded_ns;
@@ -137,7 +151,7 @@ static int read_rows(struct gpu_counts *c, struct gpu_table *t)
 			row.h.slots[k] = value.slots[k];
 			row.h.n += value.slots[k];
 		}
-		row.h.sum = value.total_ns;
+		row.h.sum = begun_before ? 0 : value.total_ns;
 		row.h.max = value.max_ns;
 		err = array_push(&t->rows, row);
 	}
@@ -148,11 +162,16 @@ static int add_thread(void *ctx, const void *element)
 {
 	const struct gpu_thread *thread = element;
 	struct gpu_table *t = ctx;
+	/* The iterator runs when the time is over. */
+	uint64_t open_ns = MIN(thread->in_call_ns, t->elapsed_ns);
+	struct gpu_count row = {.key = thread->key,
+				.in_flight = 1,
+				.before_open = !!(thread->key.flags & GPU_BEFORE),
+				.open_ns = open_ns,
+				.oldest_ns = open_ns};
 
-	return array_push(&t->rows, (struct gpu_count){.key = thread->key,
-						       .in_flight = 1,
-						       .open_ns = thread->in_call_ns,
-						       .oldest_ns = thread->in_call_ns});
+	row.key.flags &= (uint8_t)~GPU_BEFORE;
+	return array_push(&t->rows, row);
 }
 
 int gpu_counts_read(struct gpu_counts *c, struct gpu_table *ret)

@@ -4,6 +4,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/syscalls.h>
+#include <linux/version.h>
 
 enum { NUMBERS_MAX = 1 << 16 }; /* far more than the map has room for */
 
@@ -13,16 +14,27 @@ void gpu_watch_setup(uint32_t by, bool events, struct gpu_setup *ret)
 		const char *name;
 		enum gpu_kind kind;
 	} calls[] = {
-		{"ioctl", GPU_IOCTL},         {"open", GPU_OPEN},
-		{"openat", GPU_OPEN},         {"openat2", GPU_OPEN},
-		{"close", GPU_CLOSE},         {"mmap", GPU_MMAP},
-		{"munmap", GPU_MUNMAP},       {"poll", GPU_POLL},
-		{"ppoll", GPU_POLL},          {"epoll_wait", GPU_EPOLL},
-		{"epoll_pwait", GPU_EPOLL},   {"epoll_pwait2", GPU_EPOLL},
+		{"ioctl", GPU_IOCTL},
+		{"open", GPU_OPEN},
+		{"openat", GPU_OPEN},
+		{"openat2", GPU_OPEN},
+		{"close", GPU_CLOSE},
+		{"mmap", GPU_MMAP},
+		{"munmap", GPU_MUNMAP},
+		{"poll", GPU_POLL},
+		{"ppoll", GPU_POLL},
+		{"epoll_wait", GPU_EPOLL},
+		{"epoll_pwait", GPU_EPOLL},
+		{"epoll_pwait2", GPU_EPOLL},
 		{"epoll_ctl", GPU_EPOLL_CTL},
+		{"epoll_create", GPU_EPOLL_NEW},
+		{"epoll_create1", GPU_EPOLL_NEW},
 	};
 
-	*ret = (struct gpu_setup){.own_pid = (uint32_t)getpid(), .by = by, .with_events = events};
+	*ret = (struct gpu_setup){.own_pid = (uint32_t)getpid(),
+				  .by = by,
+				  .with_events = events,
+				  .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE)};
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
 		int nr = syscall_number(SYSCALL_NATIVE, calls[i].name);
 
@@ -35,7 +47,6 @@ int gpu_watch_fill(const struct probe_core *core, const struct gpu_watch *watch)
 {
 	int devices = probe_core_map(core, "gpu_devices");
 	int layouts = probe_core_map(core, "gpu_layouts");
-	int epolls = probe_core_map(core, "gpu_epolls");
 
 	for (size_t i = 0; i < watch->n_devices; i++)
 		if (bpf_map_update_elem(devices, &watch->devices[i].key, &watch->devices[i].device,
@@ -45,25 +56,21 @@ int gpu_watch_fill(const struct probe_core *core, const struct gpu_watch *watch)
 		if (bpf_map_update_elem(layouts, &watch->layouts[i].key, &watch->layouts[i].layout,
 					BPF_ANY))
 			return -errno;
-	for (size_t i = 0; i < watch->n_epolls; i++) {
-		const struct gpu_epoll_entry *e = &watch->epolls[i];
-		/* struct epoll_key and found_device of the program. */
-		const uint32_t key[4] = {0, 0, e->pid, e->fd};
-		const uint32_t value[6] = {e->device, 0, e->class};
-
-		if (bpf_map_update_elem(epolls, key, value, BPF_ANY))
-			return -errno;
-	}
 	return 0;
+}
+
+bool gpu_watch_reads_others(const struct host *h)
+{
+	return h->kernel_version >= KERNEL_VERSION(5, 18, 0);
 }
 
 int gpu_watch_losses(const struct probe_core *core, const struct gpu_shared *shared,
 		     struct gpu_losses *l)
 {
 	const struct probe_sum all[] = {
-		{GPU_ROWS_FULL, &l->rows_full},
-		{GPU_STATES_FULL, &l->threads_dropped},
-		{GPU_READS_FAILED, &l->reads_failed},
+		{GPU_ROWS_FULL, &l->rows_full},       {GPU_STATES_FULL, &l->threads_dropped},
+		{GPU_READS_FAILED, &l->reads_failed}, {GPU_RANGES_CUT, &l->ranges_cut},
+		{GPU_SETS_CUT, &l->sets_cut},
 	};
 
 	l->events = shared->lost_events;

@@ -11,6 +11,8 @@
 void gpu_watch_setup(uint32_t by, bool events, struct gpu_setup *ret);
 /* After it: which devices are meant, and how their calls are read. 0 or -errno. */
 int gpu_watch_fill(const struct probe_core *core, const struct gpu_watch *watch);
+/* Whether an iterator can read the memory of a task: what a call that it is in is about. */
+bool gpu_watch_reads_others(const struct host *h);
 /* What the program has counted by CPU. 0 or -errno. */
 int gpu_watch_losses(const struct probe_core *core, const struct gpu_shared *shared,
 		     struct gpu_losses *ret);

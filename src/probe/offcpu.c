@@ -31,6 +31,7 @@ struct offcpu_probe {
 	ARRAY(struct offcpu_ended) threads;
 	struct gpu_events gpu_events;
 	struct gpu_keys gpu_keys;
+	struct bpf_program *begin; /* meets the threads that are there at the start */
 	/* Room for a batch. */
 	struct offcpu_key *keys;
 	struct offcpu_row *rows;
@@ -219,7 +220,7 @@ int offcpu_start(struct offcpu_probe *o, struct diag *d)
 	int err = probe_core_start(&o->core);
 
 	if (!err)
-		err = iterate(o, o->skeleton->progs.begin);
+		err = iterate(o, o->begin);
 	return err ? diag_errno(d, err, "starting to watch threads") : 0;
 }
 
@@ -325,6 +326,18 @@ static bool switch_tells_state(void)
 	return tells;
 }
 
+static struct bpf_program *choose_begin(struct offcpu *k, const struct offcpu_config *c,
+					const struct host *h)
+{
+	struct bpf_program *const all[] = {k->progs.begin, k->progs.begin_gpu,
+					   k->progs.begin_gpu_reading};
+	size_t chosen = !c->gpu ? 0 : gpu_watch_reads_others(h) ? 2 : 1;
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		bpf_program__set_autoload(all[i], i == chosen);
+	return all[chosen];
+}
+
 static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 {
 	struct bpf_map *const of_probes[] = {k->maps.thread_states, k->maps.__bpf_usdt_specs,
@@ -423,6 +436,7 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 		};
 		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz || c->loops);
 		make_room(k, c);
+		o->begin = choose_begin(k, c, h);
 		err = choose_programs(k, c);
 		if (err)
 			return diag_errno(d, err, "preparing BPF programs");

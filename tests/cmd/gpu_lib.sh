@@ -29,6 +29,19 @@ fits() { is "$(python3 tests/cmd/schema.py "docs/json/$1.schema.json" "$tmp/json
 row() { jq -r ".rows[] | select(.call == \"$1\") | .$2" "$tmp/json"; }
 build='RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION'
 
+# in_call PID 'NUMBER…': whether a thread of it is in one of these system calls
+in_call() { awk -v nr=" $2 " 'index(nr, " " $1 " ")' /proc/$1/task/*/syscall 2>/dev/null; }
+export -f in_call
+ioctl='16 29' polls='7 73 232 22' # of x86-64 and arm64
+# held N HOW STEP…: a caller, $held, in an ioctl that the driver answers as HOW says when the file
+# $tmp/log.N is there
+held() {
+	local n=$1 how=$2
+	shift 2
+	"$calls" "$dev" answer hold:$n $how open nvidiactl "$@" >/dev/null & held=$!
+	until [ -n "$(in_call $held "$ioctl")" ]; do sleep 0.02; done
+}
+
 mkfifo "$tmp/gate"
 # started STEP…: in $caller, which opens nvidiactl and then waits for let_go, so that whoever measures
 # is there, with its unwind tables. What it prints goes to $tmp/told.

@@ -46,17 +46,28 @@ GPU_CALLS_FIFO=1 gpu 550.54.14 --hist --json -- "$calls" "$dev" answer 1000 28 0
 fits trace-gpu-hist '… and so do distributions'
 is "$(jq "[.histograms[] | select(.name == \"$build\") | .count] | add" "$tmp/json")" 50 '… with all calls'
 
-# A call that has not ended.
-"$calls" "$dev" answer 5000000 28 0 0 open nvidiactl gate "$tmp/gate" rm 0x2a 32 8:0x101 1 &
-caller=$!
-ioctl_of() { awk '$1 == 16 || $1 == 29' /proc/$1/task/*/syscall 2>/dev/null; }
-export -f ioctl_of
-gpu 550.54.14 -c --json -p $caller -- bash -c 'echo >"$1"; until [ -n "$(ioctl_of $2)" ]; do sleep 0.05; done
-	sleep 0.1' bash "$tmp/gate" $caller
-kill $caller # it ends when the driver has answered
+# Calls that have not ended, and those that began before.
+held 1 '28 0 0' rm 0x2a 32 8:0x102 1 && stays=$held
+held 2 '40 0x51 0' xfer 0x2b 48 12:0xc86f 1 && ends=$held
+"$calls" "$dev" open nvidiactl set epoll 100000 & waits=$!
+"$calls" "$dev" answer hold:1 28 0 0 open nvidiactl gate "$tmp/gate" rm 0x2a 32 8:0x101 1 & caller=$!
+until [ -n "$(in_call $waits "$polls")" ]; do sleep 0.02; done
+gpu 550.54.14 -c --json -p $caller,$stays,$ends,$waits -- bash -c 'echo >"$1"; : >"$2.2"
+	until [ -n "$(in_call $3 "$5")" ] && [ ! -d /proc/$4 ]; do sleep 0.05; done; sleep 0.1' \
+	bash "$tmp/gate" "$tmp/log" $caller $ends "$ioctl"
+kill $waits
+: >"$tmp/log.1"
+wait $caller $stays $ends $waits
 is "$(row "$build" calls),$(row "$build" in_flight)" 0,1 'a call in flight at the end is shown as that'
 ok '[ "$(row "$build" oldest_ns)" -ge 100000000 ] && [ "$(row "$build" oldest_ns)" -le "$(jq .elapsed_ns "$tmp/json")" ]' \
 	'… with how long it has been'
+is "$(jq -c '.rows[] | select(.from_before > 0) | [.call, .calls, .errors, .in_flight, .from_before, .p50_ns]' "$tmp/json" | sort | tr '\n' ' ')" \
+	'["RM_ALLOC HOPPER_CHANNEL_GPFIFO_A",1,1,0,1,null] ["RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_CPU_INFO",0,0,1,1,null] ["epoll_wait",0,0,1,1,null] ' \
+	'calls of before the start: by name, in flight, or counted at their end without a latency'
+is "$(jq .calls_from_before "$tmp/json")" 3 '… which the output says'
+is "$(jq '.elapsed_ns as $e | [.rows[] | select(.from_before > 0) | .total_ns] | min > 0 and max <= $e' "$tmp/json")" true \
+	'… with the time since the start'
+like "$(jq -r '.notes[]' "$tmp/json")" 'epoll_wait: 1 in flight since before the start, for [0-9.]+ ' '… and how long that is at the least'
 
 # --- what the driver says --------------------------------------------------------------------------
 
@@ -106,14 +117,21 @@ is "$(jq -r '.errors[] | "\(.call) \(.error) \(.count)"' "$tmp/json")" "_IOWR('d
 
 # --- what is no ioctl ------------------------------------------------------------------------------
 
-"$calls" "$dev" open nvidiactl set gate "$tmp/gate" epoll 100 poll 100 mmap 65536 open nvidia0 &
+# Waits that count: 100 ms at a set within one that has 100 others and came over a socket, all made
+# before; 2, 3 and 4 ms at one that has the device, another one, one of two. What does not: the empty
+# set, one that the device has left, was closed in, and a new one in the place of one that had it.
+"$calls" "$dev" open nvidiactl plain others 100 join move nest leak 65536 gate "$tmp/gate" epoll 100 \
+	unmap 16384 8192 unmap 0 65536 plain epoll 1000 join epoll 2 leave epoll 1000 \
+	open nvidia0 plain join epoll 3 shut epoll 1000 open nvidia-uvm join drop plain epoll 1000 \
+	join open nvidiactl join leave epoll 4 poll 100 mmap 65000 &
 caller=$!
 gpu 550.54.14 -c --json -p $caller "${let_go[@]}" $caller -
 wait $caller
 is "$(jq -r '[.rows[] | select(.calls > 0) | "\(.call) \(.calls)"] | sort | join(",")' "$tmp/json")" \
-	'epoll_wait 1,mmap 1,munmap 1,open 1,poll 1' \
-	'waits at a set made before, polls, mappings, opens'
-ok '[ "$(row epoll_wait total_ns)" -ge 99000000 ]' '… with their time'
+	'close 1,epoll_wait 4,mmap 1,munmap 3,open 3,poll 1' \
+	'waits at sets that hold a device, polls, mappings, opens'
+ok '[ "$(row epoll_wait total_ns)" -ge 99000000 ] && [ "$(row epoll_wait max_ns)" -lt 1000000000 ]' '… with their time'
+is "$(row mmap bytes),$(row munmap bytes)" 65536,131072 'bytes of whole pages; unmapped ones of a mapping made before, in parts'
 says gpu-open-slow "([0-9]+) ms" "$(($(row open max_ns) / 1000000))" 1 'a slow first open is told, with its time'
 
 # --- the stream, and what is not freed -------------------------------------------------------------
@@ -147,11 +165,11 @@ is "$(jq -r '.rows[] | select(.group == "sync" or .group == "queries") | "\(.gro
 	"$tmp/json" | sort | tr '\n' ,)" 'queries nvidiactl 20,sync nvidiactl 1,' 'rows by group and device'
 says gpu-sync "([0-9]+) % of one thread" "$(of_time '.group == "sync"')" 1 'waiting for the GPU is told, with its share'
 
-# One asks 50 times, the other allocates 60 times meanwhile, 2 ms each.
+# One asks 50 times, the other allocates 200 times meanwhile, 2 ms each.
 cp "$calls" "$tmp/nvml_poller"
 steps="answer 2000 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 50"
 gpu 550.54.14 -c --by group,comm --json -- sh -c "'$tmp/nvml_poller' '$dev' $steps & sleep 0.1
-	'$calls' '$dev' open nvidiactl rm 0x2b 48 12:0x50a0 60; wait"
+	'$calls' '$dev' open nvidiactl rm 0x2b 48 12:0x50a0 200; wait"
 pollers='.group == "queries" and .comm == "nvml_poller"'
 says gpu-pollers "^nvml_poller: ([0-9]+) queries a second" "$(a_second "$pollers")" 1 'who asks all the time is told'
 says gpu-pollers "([0-9.]+) % of one thread" "$(of_time "$pollers")" 0.1 '… and what that costs'

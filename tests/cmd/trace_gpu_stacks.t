@@ -15,8 +15,11 @@ told() { awk '$1 == "call"' "$tmp/told" | tail -n +"$1" | head -n "$2" | awk '{ 
 
 # --- by stack --------------------------------------------------------------------------------------
 
-# 95 quick calls and 5 slow ones of beta: that is where the slow tail comes from.
-started answer 500 28 0 0 from alpha rm 0x2a 32 8:0x101 100 \
+# 95 quick calls and 5 slow ones of beta: that is where the slow tail comes from. Beside it, two calls
+# of beta of before, of which one ends.
+held 1 '28 0 0' from beta rm 0x2a 32 8:0x102 1 && stays=$held
+held 2 '28 0 0' from beta rm 0x2a 32 8:0x102 1 && ends=$held
+started touch "$tmp/log.2" answer 500 28 0 0 from alpha rm 0x2a 32 8:0x101 100 \
 	from beta rm 0x2a 32 8:0x101 95 answer 20000 28 0 0 rm 0x2a 32 8:0x101 5 \
 	answer 0 28 0x51 0 rm 0x2a 32 8:0x101 3 touch "$tmp/done" \
 	answer 1500000 28 0 0 from alpha rm 0x2a 32 8:0x102 1
@@ -25,7 +28,7 @@ started answer 500 28 0 0 from alpha rm 0x2a 32 8:0x101 100 \
 	-p $caller "${begun[@]}" "$tmp/begun" $caller "$tmp/done" 2>"$tmp/err" &
 flame=$!
 until [ -e "$tmp/begun" ] || [ ! -d /proc/$flame ]; do sleep 0.05; done
-gpu 550.54.14 -c --by stack --sort max -o "$tmp/x.data" --flame "$tmp/x.svg" --json -p $caller \
+gpu 550.54.14 -c --by stack --sort max -o "$tmp/x.data" --flame "$tmp/x.svg" --json -p $caller,$stays,$ends \
 	"${let_go[@]}" $caller "$tmp/done"
 wait $flame
 is "$(of alpha "$build" calls) $(of beta "$build" calls) $(of beta "$build = NV_ERR_NO_MEMORY" calls)" \
@@ -37,8 +40,11 @@ for part in 'alpha 1 100' 'beta 101 100'; do
 done
 is "$(jq -r '[.rows[] | select(.call | startswith("RM_")).caller] | unique | join(" ")' "$tmp/json")" \
 	'alpha beta' 'called by: the function outside of libc'
-is "$(jq -c '.rows[] | select(.in_flight > 0) | [.calls, .in_flight, .caller]' "$tmp/json")" '[0,1,"alpha"]' \
-	'what has not returned is in flight, with its stack'
+is "$(jq -c '.rows[] | select(.in_flight > 0 and (.call | contains("before") | not)) | [.calls, .in_flight, .caller]' "$tmp/json")" \
+	'[0,1,"alpha"]' 'what has not returned is in flight, with its stack'
+is "$(jq -c '.rows[] | select(.call | contains("before")) | [.call, .calls, .in_flight, .caller]' "$tmp/json" | sort | tr '\n' ' ')" \
+	"$(printf '["RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_CPU_INFO (since before the start)",%s,"beta"] ' 0,1 1,0)" \
+	'… and so is what began before, by name, and counted when it has'
 like "$(jq -r '.findings[] | "\(.rule) \(.evidence)"' "$tmp/json")" "gpu-slow-tail $build from beta < " \
 	'a slow tail is told with the stack that it comes from'
 is "$(jq .lost "$tmp/json")" 0 'nothing is lost'
@@ -48,6 +54,8 @@ is "$(jq -r '.events[0] | .event, .unit, .weight' "$tmp/report" | tr '\n' ' ')" 
 	"gpu-driver ns $(jq '[.rows[].total_ns] | add' "$tmp/json") " 'the file has the same time, as event gpu-driver'
 ok 'grep -qF "[gpu: $build]" "$tmp/x.svg"' 'and so has the picture'
 kill $caller 2>/dev/null # it ends when the driver has answered
+: >"$tmp/log.1"
+wait $stays $ends
 near "$(awk -v call="$build]" '/;main;.*alpha;/ && index($0, call) { s += $NF } END { printf "%d", s }' "$tmp/folded")" \
 	"$(told 1 100)" "$(($(told 1 100) / 25 + 10000000))" 'flame --gpu: time in the driver by stack'
 exits 2 '… without samples' "$INSPECT" flame --gpu -e cycles -- true
@@ -59,11 +67,12 @@ made='answer 0 40 0 0 rm 0x2b 48'
 started from alpha $made 0:0xc1,4:0xc1,8:0x51,12:0x50a0 1 \
 	$made 0:0xc1,4:0x51,8:0x52,12:0xc86f 1 $made 0:0xc1,4:0xc1,8:0x53,12:0x50a0 1 \
 	from beta $made 0:0xc1,4:0xc1,8:0x54,12:0x50a0 1 $made 0:0xc1,4:0xc1,8:0x55,12:0x50a0 1 \
-	answer 0 12 0 0 rm 0x29 16 0:0xc1,4:0xc1,8:0x51 1 leak 65536
+	answer 0 12 0 0 rm 0x29 16 0:0xc1,4:0xc1,8:0x51 1 leak 32768 unmap 0 32768 leak 65536 \
+	unmap 0 4096 unmap 16384 12288
 gpu 550.54.14 --leaks --json -p $caller "${let_go[@]}" $caller -
 wait $caller
 is "$(jq -r '.allocated, .not_freed, (.leaks[] | "\(.call) \(.objects) \(.bytes) \(.caller)")' "$tmp/json" | sort | tr '\n' ,)" \
-	'4,6,RM_ALLOC NV50_MEMORY_VIRTUAL 1 null alpha,RM_ALLOC NV50_MEMORY_VIRTUAL 2 null beta,mmap 1 65536 step,' \
+	'4,7,RM_ALLOC NV50_MEMORY_VIRTUAL 1 null alpha,RM_ALLOC NV50_MEMORY_VIRTUAL 2 null beta,mmap 1 49152 step,' \
 	'what is left, by the stack that made it: what lay below a freed object is not'
 like "$(jq -r '.leaks[] as $l | select($l.caller == "beta") | [.stacks[] | select(.wait == $l.leak).function] | join(" ")' "$tmp/json")" \
 	'ioctl beta .* main ' '… with all of it'

@@ -23,7 +23,9 @@
 
 static const char *const names[] = {"nvidiactl", "nvidia0", "nvidia-uvm", "card0", "null0"};
 static FILE *log_file;
-static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER, driver_lock = PTHREAD_MUTEX_INITIALIZER;
+static const char *log_path;
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER,
+		       driver_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct fake_answer answer; /* set by FAKE_SET */
 
 static uint64_t now_ns(void)
@@ -70,10 +72,8 @@ static int open_file(const char *path, struct fuse_file_info *fi)
 }
 
 /* The driver's answer, into the struct. */
-static int answer_to(unsigned cmd, void *arg, void *data, uint64_t fh)
+static int answer_to(struct fake_answer a, unsigned cmd, void *arg, void *data, uint64_t fh)
 {
-	struct fake_answer a = answer;
-
 	if (fh == 2) { /* no size in the command: the caller's memory */
 		struct iovec from = {&a.status, 4}, to = {(char *)arg + a.status_off, 4};
 
@@ -89,10 +89,21 @@ static int answer_to(unsigned cmd, void *arg, void *data, uint64_t fh)
 	return -a.error;
 }
 
+/* Until the file LOG.N is there. */
+static void hold(uint32_t n)
+{
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s.%u", log_path, n);
+	while (access(path, F_OK))
+		usleep(2000);
+}
+
 static int do_ioctl(const char *path, unsigned cmd, void *arg, struct fuse_file_info *fi,
 		    unsigned flags, void *data)
 {
 	uint64_t start_ns = now_ns(), end_ns;
+	struct fake_answer a = answer;
 	struct timespec delay;
 	int rc;
 
@@ -101,25 +112,26 @@ static int do_ioctl(const char *path, unsigned cmd, void *arg, struct fuse_file_
 		memcpy(&answer, data, sizeof(answer));
 		return 0;
 	}
-	delay = (struct timespec){(time_t)(answer.delay_ns / 1000000000),
-				  (long)(answer.delay_ns % 1000000000)};
-	if (answer.serial)
+	delay = (struct timespec){(time_t)(a.delay_ns / 1000000000),
+				  (long)(a.delay_ns % 1000000000)};
+	if (a.serial)
 		pthread_mutex_lock(&driver_lock);
-	if (answer.delay_ns)
+	if (a.hold)
+		hold(a.hold);
+	else if (a.delay_ns)
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &delay, NULL);
-	if (answer.serial)
+	if (a.serial)
 		pthread_mutex_unlock(&driver_lock);
 	if ((cmd & 0xff) == 0xd3 && fi->fh < 2) { /* XFER_CMD: the real struct is elsewhere */
-		struct fake_answer a = answer;
 		struct iovec from = {&a.status, 4}, to;
 		uint64_t at;
 
 		memcpy(&at, (char *)data + 8, 8);
 		to = (struct iovec){(void *)(at + (uint64_t)a.status_off), 4};
 		rc = process_vm_writev(fuse_get_context()->pid, &from, 1, &to, 1, 0) == 4 ? 0
-											   : -EFAULT;
+											  : -EFAULT;
 	} else {
-		rc = answer_to(cmd, arg, data, fi->fh);
+		rc = answer_to(a, cmd, arg, data, fi->fh);
 	}
 	end_ns = now_ns();
 	pthread_mutex_lock(&log_lock);
@@ -160,7 +172,7 @@ int main(int argc, char **argv)
 	struct sched_param fifo = {.sched_priority = 10};
 	char *fuse[] = {argv[0], argv[1], "-f", "-o", "allow_other"};
 
-	if (argc != 3 || !(log_file = fopen(argv[2], "w")))
+	if (argc != 3 || !(log_file = fopen(log_path = argv[2], "w")))
 		return 2;
 	/* What it sleeps for is what a call takes, on a busy machine too. */
 	sched_setscheduler(0, SCHED_FIFO, &fifo);

@@ -10,8 +10,10 @@ struct fake_answer {
 	uint64_t delay_ns;
 	int32_t status_off; /* -1: none */
 	uint32_t status;
-	int32_t error; /* errno */
+	int32_t error;   /* errno */
 	uint32_t serial; /* one call at a time, as with a driver's lock */
+	uint32_t hold;   /* in place of the delay: until the file LOG.N is there; 0: none */
+	uint32_t pad;
 };
 
 #define FAKE_SET _IOW('T', 1, struct fake_answer)

@@ -2,6 +2,7 @@
 /*
  * gpu_calls FOLDER STEP…: calls of a fake driver (fake_gpu). Steps, in the order given:
  *	answer DELAY_US STATUS_OFF STATUS ERRNO   how all later calls are answered
+ *	answer hold:N …                           … when the file LOG.N is there
  *	open NODE                                 the device of later calls
  *	rm NR SIZE      OFF:VALUE,… COUNT         an ioctl of a struct with those 32-bit fields
  *	xfer NR SIZE OFF:VALUE,… COUNT            the same, by XFER_CMD
@@ -11,16 +12,24 @@
  *	gate FIFO | touch FILE                    waits for a line; makes a file
  *	from alpha | beta                         later calls are made by that function
  *	poll MS | set, epoll MS | mmap BYTES | leak BYTES | sleep MS
+ *	unmap FROM BYTES                          of what was mapped by the last leak
+ *	plain | others N | join | leave           a set of nothing; N other descriptors into it; the
+ *	                                          device into it, out of it
+ *	nest | move | drop | shut                 it goes into a new set, which is the set now; its
+ *	                                          descriptor becomes another one; it is closed; the
+ *	                                          device is
  * Prints "call ns" for each rm call with `threads` or `from`: what it took as seen here.
  */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -33,6 +42,7 @@ static const char *folder;
 static int fd = -1;
 static int n_threads = 1;
 static int set = -1;
+static char *mapped;
 static uint32_t serial;
 
 static uint64_t now_ns(void)
@@ -160,6 +170,31 @@ static void make_set(void)
 	epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
 }
 
+/* Steps of one word about the set; false: it is none. */
+static int change_set(const char *what)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int inner = set;
+
+	if (!strcmp(what, "plain")) {
+		set = epoll_create1(0);
+	} else if (!strcmp(what, "join")) {
+		epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
+	} else if (!strcmp(what, "leave")) {
+		epoll_ctl(set, EPOLL_CTL_DEL, fd, &e);
+	} else if (!strcmp(what, "nest")) {
+		set = epoll_create1(0);
+		epoll_ctl(set, EPOLL_CTL_ADD, inner, &e);
+	} else if (!strcmp(what, "move")) {
+		set = pass(set);
+	} else if (!strcmp(what, "drop")) {
+		close(set);
+	} else {
+		return 0;
+	}
+	return 1;
+}
+
 static void wait_for(int ms, int with_epoll)
 {
 	struct pollfd p = {fd, POLLIN, 0};
@@ -180,8 +215,13 @@ static int step(char **v)
 	const char *what = v[0];
 
 	if (!strcmp(what, "answer")) {
-		struct fake_answer a = {strtoull(v[1], NULL, 0) * 1000, atoi(v[2]),
-					(uint32_t)strtoul(v[3], NULL, 0), atoi(v[4]), serial};
+		bool held = !strncmp(v[1], "hold:", 5);
+		struct fake_answer a = {.delay_ns = held ? 0 : strtoull(v[1], NULL, 0) * 1000,
+					.status_off = atoi(v[2]),
+					.status = (uint32_t)strtoul(v[3], NULL, 0),
+					.error = atoi(v[4]),
+					.serial = serial,
+					.hold = held ? (uint32_t)atoi(v[1] + 5) : 0};
 		int null = open_node("null0");
 
 		ioctl(null, FAKE_SET, &a);
@@ -252,13 +292,30 @@ static int step(char **v)
 
 		if (at != MAP_FAILED && what[0] == 'm')
 			munmap(at, n);
+		else
+			mapped = at;
 		return 2;
+	}
+	if (!strcmp(what, "unmap")) {
+		munmap(mapped + strtol(v[1], NULL, 0), strtoul(v[2], NULL, 0));
+		return 3;
 	}
 	if (!strcmp(what, "sleep")) {
 		usleep((unsigned)atoi(v[1]) * 1000);
 		return 2;
 	}
-	if (!strcmp(what, "serial"))
+	if (!strcmp(what, "others")) {
+		struct epoll_event e = {.events = EPOLLIN};
+
+		for (int i = 0; i < atoi(v[1]); i++)
+			epoll_ctl(set, EPOLL_CTL_ADD, eventfd(0, 0), &e);
+		return 2;
+	}
+	if (change_set(what))
+		return 1;
+	if (!strcmp(what, "shut"))
+		close(fd);
+	else if (!strcmp(what, "serial"))
 		serial = 1;
 	else if (!strcmp(what, "set"))
 		make_set();
