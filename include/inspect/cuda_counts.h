@@ -41,9 +41,10 @@ struct cuda_counts;
 /* Loads; nothing is attached but what follows the target. On failure the diag explains. */
 int cuda_counts_new(const struct probe_target *target, uint32_t by, const struct host *h,
 		    struct cuda_counts **ret, struct diag *d);
-/* Attaches to functions of a file, for all processes that map it. 0 or -errno, explained. */
-int cuda_counts_attach(struct cuda_counts *c, const char *path, const struct cuda_point *points,
-		       size_t n, struct diag *d);
+/* Attaches to functions of an open file, for all processes that map it; the path is for the diag.
+ * 0 or -errno, explained. */
+int cuda_counts_attach(struct cuda_counts *c, int fd, const char *path,
+		       const struct cuda_point *points, size_t n, struct diag *d);
 /* What the two probes of a function cost each call here, measured on a function of our own. 0 or
  * -errno: not known. */
 int cuda_counts_cost(struct cuda_counts *c, uint64_t *ret_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "watch.h"
 
+#include <fcntl.h>
 #include <inspect/clock.h>
 #include <inspect/cuda_tracing.h>
 #include <inspect/elf_file.h>
@@ -53,25 +54,27 @@ static int add_function(void *ctx, const char *name, uint64_t elf_vaddr)
 	return array_push(&l->points, p);
 }
 
-/* A library that was met for the first time. */
-static int attach_library(struct cuda_session *s, const char *path, const struct stat *st)
+/* A library that was met for the first time, by a descriptor: its path may be another file's, or
+ * nobody's. */
+static int attach_library(struct cuda_session *s, int library_fd, const char *path,
+			  const struct stat *st)
 {
 	struct cuda_library library = {.device = st->st_dev, .inode = st->st_ino};
 	struct function_list list = {.launches = s->config->launches, .library = &library};
 	CLEANUP(elf_file_freep) struct elf_file *file = NULL;
 	uint64_t start_ns = clock_now_ns();
-	int fd = file_open_regular(path), err;
+	int fd = fcntl(library_fd, F_DUPFD_CLOEXEC, 0), err;
 
-	err = fd < 0 ? fd : elf_file_open_fd(fd, &file);
+	err = fd < 0 ? -errno : elf_file_open_fd(fd, &file);
 	if (err)
-		return 0; /* gone, or no library: the next scan tries again */
+		return 0; /* no library: the next scan tries again */
 	list.file = file;
 	err = elf_functions_each(file, add_function, &list);
 	library.path = strdup(path);
 	if (!err && !library.path)
 		err = -ENOMEM;
 	err = err ? diag_errno(s->d, err, "%s", path)
-		  : cuda_counts_attach(s->counts, path, list.points.v, list.points.n, s->d);
+		  : cuda_counts_attach(s->counts, library_fd, path, list.points.v, list.points.n, s->d);
 	library.n_symbols = list.points.n;
 	library.attach_ns = clock_now_ns() - start_ns;
 	array_release(&list.points);
@@ -82,17 +85,17 @@ static int attach_library(struct cuda_session *s, const char *path, const struct
 	return err;
 }
 
-static int meet_library(struct cuda_session *s, const char *path)
+static int meet_library(struct cuda_session *s, int fd, const char *path)
 {
 	struct stat st;
 
-	if (s->result->libraries.n >= LIBRARIES_MAX || stat(path, &st))
+	if (s->result->libraries.n >= LIBRARIES_MAX || fd < 0 || fstat(fd, &st))
 		return 0;
 	for (size_t i = 0; i < s->result->libraries.n; i++)
 		if (s->result->libraries.v[i].device == st.st_dev &&
 		    s->result->libraries.v[i].inode == st.st_ino)
 			return 0;
-	return attach_library(s, path, &st);
+	return attach_library(s, fd, path, &st);
 }
 
 /* --- where it is ------------------------------------------------------------------------------ */
@@ -108,12 +111,12 @@ static int match_mapped(void *ctx, const struct proc_map *map)
 {
 	const struct mapped *m = ctx;
 	const char *base = strrchr(map->path, '/');
-	CLEANUP(strbuf_release) struct strbuf path = {0};
+	CLEANUP(closep) int fd = -1;
 
 	if (!base || !str_starts(base + 1, "libcuda.so") || !map->exec)
 		return 0;
-	strbuf_printf(&path, "/proc/%d/root%s", m->pid, map->path);
-	return path.failed ? -ENOMEM : meet_library(m->session, strbuf_str(&path));
+	fd = elf_open_mapped(m->pid, map->start, map->end, map->path, map->maj, map->min, map->ino);
+	return meet_library(m->session, fd, map->path);
 }
 
 static int scan_process(struct cuda_session *s, pid_t pid)
@@ -155,6 +158,13 @@ static int scan(struct cuda_session *s)
 	return err;
 }
 
+static int meet_installed_file(struct cuda_session *s, const char *path)
+{
+	CLEANUP(closep) int fd = file_open_regular(path);
+
+	return meet_library(s, fd, path);
+}
+
 /* CMD has mapped nothing yet: where its loader will look. */
 static int meet_installed(struct cuda_session *s)
 {
@@ -170,7 +180,7 @@ static int meet_installed(struct cuda_session *s)
 			size_t n = strcspn(at, ":");
 
 			strbuf_printf(&path, "%.*s/%s", (int)n, at, library_name);
-			err = path.failed ? -ENOMEM : meet_library(s, strbuf_str(&path));
+			err = path.failed ? -ENOMEM : meet_installed_file(s, strbuf_str(&path));
 			at += n + (at[n] == ':');
 		}
 	return err;

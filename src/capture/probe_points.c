@@ -20,20 +20,45 @@ void probe_text_release(struct probe_text *p)
 
 struct mapped_search {
 	const char *name;
+	pid_t pid;
 	char *found;
 };
 
-/* libc.so.6, or libc: "/usr/lib/libc.so.6" is mapped. */
+static const char deleted[] = " (deleted)";
+
+static bool is_deleted(const char *path)
+{
+	size_t n = strlen(path);
+
+	return n >= strlen(deleted) && str_eq(path + n - strlen(deleted), deleted);
+}
+
+/* libc.so.6, or libc: "/usr/lib/libc.so.6" is mapped. A path: what was there, and is not any more. */
+static bool is_searched(const char *name, const char *path)
+{
+	const char *base = strrchr(path, '/'), *rest;
+	size_t n = strlen(name);
+
+	if (strchr(name, '/'))
+		return !strncmp(path, name, n) && str_eq(path + n, deleted);
+	if (!base || strncmp(base + 1, name, n))
+		return false;
+	rest = base + 1 + n;
+	return !*rest || *rest == '.' || *rest == '-' || str_eq(rest, deleted);
+}
+
+/* A file that was deleted or replaced, as by an upgrade, is still to be had by its mapping. */
 static int match_mapped(void *ctx, const struct proc_map *map)
 {
 	struct mapped_search *s = ctx;
-	const char *base = strrchr(map->path, '/');
-	size_t n = strlen(s->name);
 
-	if (!base || strncmp(base + 1, s->name, n) ||
-	    (base[1 + n] && base[1 + n] != '.' && base[1 + n] != '-'))
+	if (!is_searched(s->name, map->path))
 		return 0;
-	s->found = strdup(map->path);
+	if (!is_deleted(map->path))
+		s->found = strdup(map->path);
+	else if (asprintf(&s->found, "/proc/%d/map_files/%llx-%llx", s->pid,
+			  (unsigned long long)map->start, (unsigned long long)map->end) < 0)
+		s->found = NULL;
 	return s->found ? 1 : -ENOMEM;
 }
 
@@ -71,25 +96,25 @@ static int find_file(const char *text, size_t n, const struct probe_where *w, ch
 		     struct diag *d)
 {
 	CLEANUP(freep) char *name = strndup(text, n);
-	struct mapped_search search = {.name = name};
+	struct mapped_search search = {.name = name, .pid = w->pid};
 	char *path = NULL;
 
 	if (!name)
 		return diag_errno(d, -ENOMEM, "--probe");
-	if (strchr(name, '/')) {
-		search.found = strdup(name);
-	} else if (w->pid) {
+	if (w->pid)
 		proc_maps_each(w->pid, match_mapped, &search);
-	} else {
+	if (!search.found && strchr(name, '/'))
+		search.found = strdup(name);
+	else if (!search.found && !w->pid)
 		search.found = find_installed(name);
-	}
 	if (!search.found) {
 		diag_set(d, -ENOENT, "--probe %s: no file '%s'", text, name);
 		diag_why(d, w->pid ? "the target has mapped no file of that name"
 				   : "neither a path, nor a program in $PATH, nor a library");
 		return -ENOENT;
 	}
-	if (w->pid && asprintf(&path, "/proc/%d/root%s", w->pid, search.found) < 0)
+	if (w->pid && !str_starts(search.found, "/proc/") &&
+	    asprintf(&path, "/proc/%d/root%s", w->pid, search.found) < 0)
 		path = NULL;
 	if (path && access(path, F_OK)) {
 		free(path);

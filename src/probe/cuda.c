@@ -74,13 +74,15 @@ static int attach_one(struct cuda_counts *c, const char *path, const struct cuda
 	return 0;
 }
 
-int cuda_counts_attach(struct cuda_counts *c, const char *path, const struct cuda_point *points,
-		       size_t n, struct diag *d)
+int cuda_counts_attach(struct cuda_counts *c, int fd, const char *path,
+		       const struct cuda_point *points, size_t n, struct diag *d)
 {
+	char link[64];
 	int err = 0;
 
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	for (size_t i = 0; i < n && !err; i++)
-		err = attach_one(c, path, &points[i]);
+		err = attach_one(c, link, &points[i]);
 	if (!err)
 		return 0;
 	diag_errno(d, err, "%s: cannot attach", path);

@@ -73,16 +73,18 @@ wait $pid
 is "$(row cuCtxSynchronize calls)" 1 'a library that is loaded while we watch'
 like "$(jq -r .library "$tmp/json")" "libcuda.so.1: 7 functions, 14 probes" '… with all its functions'
 
-# A library at a path that only the target has: in its own mount namespace.
+# A library at a path that only the target has, in its own mount namespace; and not even that: another
+# file has been put in its place, as by an upgrade.
 mkdir "$tmp/ns"
 unshare -m sh -c 'mount -t tmpfs none "$1/ns" && cp "$1/libcuda.so.1" "$1/ns" && exec "$2" "$1/ns/libcuda.so.1" 0 "$1/gate"' \
 	sh "$tmp" "$calls" >/dev/null &
 pid=$!
 until grep -q libcuda /proc/$pid/maps; do sleep 0.02; done
 ok '[ ! -e "$tmp/ns/libcuda.so.1" ]' 'a library that is not here'
+nsenter -t $pid -m sh -c 'rm "$1" && cp /bin/sh "$1"' sh "$tmp/ns/libcuda.so.1"
 cuda -p $pid -- sh -c 'echo >"$1"; while [ -d /proc/$2 ]; do sleep 0.05; done' sh "$tmp/gate" $pid
 wait $pid
-is "$(row cuEventSynchronize calls),$(row cuStreamSynchronize calls)" 25,25 '… but in the root of the target'
+is "$(row cuEventSynchronize calls),$(row cuStreamSynchronize calls)" 25,25 '… nor there any more, but mapped by the target'
 
 cuda -- true
 like "$(jq -r '.notes[]' "$tmp/json")" 'nothing of the target has loaded libcuda' 'a program without CUDA'

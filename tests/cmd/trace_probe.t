@@ -36,13 +36,16 @@ probe --probe 'u:libc.so.6:nanosleep' --by comm -- "$W/timed" 20
 is "$(row true '.comm')" '["timed"]' 'a library by its name'
 
 # Of a process that runs already, with --until between two functions.
-"$W/timed" 3000 >/dev/null &
+cp "$W/timed" "$tmp/timed"
+"$tmp/timed" 100000 >/dev/null &
 pid=$!
-sleep 0.1
-probe --probe "u:$W/timed:phase::run" --until "u:$W/timed:countdown" -p $pid -d 0.5
-ok '[ "$(jq .events p.json)" -gt 50 ] && [ "$(jq ".rows[0].p50_ns" p.json)" -ge 1000000 ]' 'from one point to another, with -p'
+until grep -q timed /proc/$pid/maps; do sleep 0.02; done
 probe --probe u:timed:countdown -t $pid -d 0.3 --by thread
 is "$(row true .tid)" "[$pid]" 'a file by the name under which the target maps it, and by thread'
+rm "$tmp/timed" && cp /bin/sh "$tmp/timed"
+probe --probe "u:$tmp/timed:phase::run" --until u:timed:countdown -p $pid -d 0.5
+ok '[ "$(jq .events p.json)" -gt 50 ] && [ "$(jq ".rows[0].p50_ns" p.json)" -ge 1000000 ]' \
+	'from one point to another, with -p, of a file that has been replaced: by path and by name'
 kill $pid
 
 # --- USDT ---
