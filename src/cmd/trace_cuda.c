@@ -238,6 +238,8 @@ static void add_facts(const struct cuda_run *run, struct result *r)
 			    (unsigned long long)unreturned);
 	if (!run->v->cuda_launch)
 		result_note(r, "launches are not timed: --cuda-launch does");
+	if (t->libraries.n && (!run->target.argv || run->target.cmd_times_only))
+		result_note(r, "calls that began before the start are not seen, nor their ends");
 	if (!t->libraries.n)
 		result_note(r, "nothing of the target has loaded libcuda.so.1");
 	if (t->watched.interrupted)

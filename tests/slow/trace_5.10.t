@@ -4,7 +4,7 @@
 # bpf_find_vma and bpf_task_pt_regs, against what the programs say of themselves.
 . "$(dirname "$0")/guest.sh"
 guest_kernel 5.10
-for file in "$INSPECT" "$W"/{syscalls,wait_shares,locks}; do
+for file in "$INSPECT" "$W"/{syscalls,wait_shares,locks,gpu_calls}; do
 	machine_file "$file"
 done
 guest_boot <<'END'
@@ -31,6 +31,13 @@ show report
 say probe inspect trace --json --probe u:/bin/syscalls:main -- syscalls yields 10
 say function inspect trace --json --probe k:vfs_write --if 'retval>0' --by arg3 -- syscalls writes 100
 say device inspect trace -c --gpu --json --device /dev/null -- sh -c 'echo >/dev/null; echo >/dev/null'
+mkfifo /tmp/pipe
+gpu_calls /tmp open pipe plain join nest epoll 100000 &
+waits=$!
+sleep 1
+say device_before inspect trace -c --gpu --json --device /tmp/pipe -p $waits -d 0.5
+say device_stacks inspect trace -c --gpu --by stack --json --device /tmp/pipe -p $waits -d 0.5
+kill $waits
 say each inspect trace -e openat -- true
 say locks inspect trace --locks --json -- locks 3 2
 locks 3 10 >/tmp/threads &
@@ -43,7 +50,7 @@ say stack inspect stack --json -p $!
 dmesg >/tmp/dmesg
 show dmesg
 END
-for name in all few forks paths stacks waits truth wall wall_truth report probe function device each locks use threads stack dmesg; do
+for name in all few forks paths stacks waits truth wall wall_truth report probe function device device_before device_stacks each locks use threads stack dmesg; do
 	machine_shown $name >"$tmp/$name"
 	machine_shown $name.err >"$tmp/$name.err"
 done
@@ -81,6 +88,9 @@ is "$(jq .events "$tmp/probe")" 1 'a uprobe'
 is "$(jq -c '[.events, (.rows[] | .arg3, .values)]' "$tmp/function")" '[100,"10",100]' \
 	'a function of the kernel, by an argument'
 is "$(jq -c '[.rows[] | [.call, .calls]] | sort' "$tmp/device")" '[["close",2],["open",2]]' "a device's calls"
+is "$(jq -c '[.rows[] | [.call, .in_flight, .from_before]]' "$tmp/device_before")" '[["epoll_wait",1,1]]' '… one of before'
+is "$(jq -c '[.rows[] | [.call, .in_flight]]' "$tmp/device_stacks")" '[["epoll_wait pipe (since before the start)",1]]' \
+	'… also by stack'
 is "$(jq -r '.threads[0].syscall' "$tmp/stack")" clock_nanosleep 'stack: the call that it is in'
 ok 'jq -e "[.frames[].function] | index(\"hrtimer_nanosleep\")" "$tmp/stack" >/dev/null' '… and the kernel stack'
 read -r _ waited threads_wall _ <"$tmp/threads"

@@ -5,6 +5,7 @@
 guest_kernel 6.1
 machine_file "$INSPECT"
 machine_file "$W/syscalls"
+machine_file "$W/gpu_calls"
 guest_boot <<'END'
 mount -t tracefs none /sys/kernel/tracing
 say() {
@@ -22,10 +23,16 @@ say function inspect trace --json --probe k:vfs_write --if 'retval>0' --by arg3 
 say callers inspect trace --json --probe k:vfs_write --by stack -- syscalls writes 100
 sleep 100 &
 say running inspect trace -c --json -d 0.2 -e clock_nanosleep -p $!
+mkfifo /tmp/pipe
+gpu_calls /tmp open pipe plain join nest epoll 100000 &
+gpu_calls /tmp open pipe poll 100000 &
+sleep 1
+say device inspect trace -c --gpu --json --device /tmp/pipe -p $(echo $(pidof gpu_calls) | tr ' ' ,) -d 0.5
+say device_stacks inspect trace -c --gpu --by stack --json --device /tmp/pipe -p $(echo $(pidof gpu_calls) | tr ' ' ,) -d 0.5
 dmesg >/tmp/dmesg
 show dmesg
 END
-for name in storm missing each each.err exit exit.err function callers running dmesg; do
+for name in storm missing each each.err exit exit.err function callers running device device_stacks dmesg; do
 	machine_shown $name >"$tmp/$name"
 done
 for name in storm missing; do
@@ -45,4 +52,8 @@ is "$(jq -c '[.events, (.rows[] | .arg3, .values)]' "$tmp/function")" '[100,"10"
 	"a function of the kernel, by an argument"
 is "$(jq -c '[.calls, ([.stacks[] | select(.function == "ksys_write").wait] | unique | length), (.rows | length)]' "$tmp/callers" |
 	jq '[.[0], .[1] == .[2]]' -c)" '[100,true]' '… and who calls it'
+is "$(jq -c '[.rows[] | [.call, .in_flight, .from_before]] | sort' "$tmp/device")" '[["epoll_wait",1,1],["poll",1,1]]' \
+	"a device's calls of before: at a set within a set, and by what the caller's memory says"
+is "$(jq -c '[.rows[] | [.call, .in_flight]] | sort' "$tmp/device_stacks")" \
+	'[["epoll_wait pipe (since before the start)",1],["poll pipe (since before the start)",1]]' '… also by stack'
 unlike "$(cat "$tmp/dmesg")" 'WARNING' 'no warning in the log'
