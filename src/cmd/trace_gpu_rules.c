@@ -34,7 +34,7 @@ static const struct finding_rule gpu_rules[] = {
 		.tests = {{"memory-per-second", ABOVE, 10, "%.0f a second"},
 			  {"memory-wall-percent", ABOVE, 1, "%.1f %% of one thread's time"},
 			  {"memory-calls", ABOVE, 20, NULL}},
-		.means = "GPU memory is allocated, freed or mapped while serving",
+		.means = "GPU memory is allocated, freed, mapped or flushed while serving",
 		.next = "inspect trace --gpu -c --by group,thread {target}",
 		.source = "a caching allocator makes no calls once it is warm",
 	},
@@ -347,8 +347,8 @@ int gpu_stack_findings(const struct trace_values *v UNUSED, const struct recordi
 		struct label_tail tail;
 		double median, p99;
 
-		if (str_starts(w->labels.v[label].text, "poll") ||
-		    str_starts(w->labels.v[label].text, "epoll"))
+		if (str_starts(w->labels.v[label].text, "poll ") ||
+		    str_starts(w->labels.v[label].text, "epoll_wait "))
 			continue;
 		merge_sites(w, label, &tail);
 		median = (double)wait_site_percentile(&tail.all, 50);

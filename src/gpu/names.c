@@ -15,9 +15,9 @@ enum {
 	WARNINGS_FROM = 0x10000, /* NV_WARN_…: it was done */
 };
 
-/* All names of a number, or the first that is no message id where they are aliases. */
+/* All names of a number. */
 static bool put_names(const struct gpu_version *v, const struct gpu_name *names, size_t n,
-		      uint32_t number, bool aliases, const char *prefix, struct strbuf *out)
+		      uint32_t number, const char *prefix, struct strbuf *out)
 {
 	bool found = false;
 
@@ -25,8 +25,6 @@ static bool put_names(const struct gpu_version *v, const struct gpu_name *names,
 		const char *name = names[i].name;
 
 		if (names[i].number != number || !gpu_holds(v, names[i].first, names[i].last))
-			continue;
-		if (aliases && (found || strstr(name, "_MESSAGE_ID")))
 			continue;
 		if (found)
 			strbuf_putc(out, '/');
@@ -36,37 +34,51 @@ static bool put_names(const struct gpu_version *v, const struct gpu_name *names,
 	return found;
 }
 
-#define PUT(table, number, aliases, prefix)                                                        \
-	put_names(v, table, ARRAY_SIZE(table), number, aliases, prefix, out)
+#define PUT(table, number, prefix) put_names(v, table, ARRAY_SIZE(table), number, prefix, out)
 
 bool gpu_put_escape(const struct gpu_version *v, uint32_t number, struct strbuf *out)
 {
-	return PUT(nv_escapes, number, false, "NV_ESC_");
+	return PUT(nv_escapes, number, "NV_ESC_");
 }
 
 bool gpu_put_uvm(const struct gpu_version *v, uint32_t number, struct strbuf *out)
 {
-	return PUT(uvm_ioctls, number, false, "");
+	return PUT(uvm_ioctls, number, "");
 }
 
+/* A class's numbers have aliases: of several the one that others use too, else the first; no
+ * message id is one. */
 bool gpu_put_class(const struct gpu_version *v, uint32_t number, struct strbuf *out)
 {
-	return PUT(rm_classes, number, true, "");
+	const struct gpu_name *best = NULL;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rm_classes); i++) {
+		const struct gpu_name *name = &rm_classes[i];
+
+		if (name->number != number || !gpu_holds(v, name->first, name->last) ||
+		    str_ends(name->name, "_MESSAGE_ID"))
+			continue;
+		if (!best || (name->preferred && !best->preferred))
+			best = name;
+	}
+	if (best)
+		strbuf_puts(out, best->name);
+	return best;
 }
 
 bool gpu_put_control(const struct gpu_version *v, uint32_t number, struct strbuf *out)
 {
-	return !(number & LEGACY_CONTROL) && PUT(rm_ctrl, number, false, "");
+	return !(number & LEGACY_CONTROL) && PUT(rm_ctrl, number, "");
 }
 
 bool gpu_put_function(const struct gpu_version *v, uint32_t number, struct strbuf *out)
 {
-	return PUT(nvos32_functions, number, false, "NVOS32_FUNCTION_");
+	return PUT(nvos32_functions, number, "NVOS32_FUNCTION_");
 }
 
 void gpu_put_status(const struct gpu_version *v, uint32_t status, struct strbuf *out)
 {
-	if (!PUT(rm_status, status, false, ""))
+	if (!PUT(rm_status, status, ""))
 		strbuf_printf(out, "0x%x unknown", status);
 }
 
@@ -167,38 +179,4 @@ void gpu_put_error(const struct gpu_version *v, const struct gpu_key *key, struc
 	strbuf_puts(out, name ? name : "errno");
 	if (!name)
 		strbuf_printf(out, " %u", key->status);
-}
-
-/* --- groups ----------------------------------------------------------------------------------- */
-
-/* The first whose word is in the call's name. */
-static const struct {
-	const char *word, *group;
-} groups[] = {
-	{"IDLE_CHANNELS", "sync"},  {"EVENT", "events"},
-	{"NOTIFICATION", "events"}, {"_CHANNEL", "channels"},
-	{"GPFIFO", "channels"},     {"_DMA_COPY_", "channels"},
-	{"_COMPUTE_", "channels"},  {"RM_CONTROL", "queries"},
-	{"CARD_INFO", "queries"},   {"CHECK_VERSION", "queries"},
-	{"SYS_PARAMS", "queries"},  {"NUMA_INFO", "queries"},
-	{"MEM", "memory"},          {"VASPACE", "memory"},
-	{"VID_HEAP", "memory"},     {"UVM_", "memory"},
-	{"DMABUF", "memory"},       {"CONTEXT_DMA", "memory"},
-};
-
-const char *gpu_call_group(const struct gpu_version *v, const struct gpu_key *key)
-{
-	static const char *const kinds[GPU_KINDS] = {
-		[GPU_OPEN] = "open",     [GPU_CLOSE] = "open", [GPU_MMAP] = "memory",
-		[GPU_MUNMAP] = "memory", [GPU_POLL] = "sync",  [GPU_EPOLL] = "sync",
-	};
-	CLEANUP(strbuf_release) struct strbuf name = {0};
-
-	if (key->kind < GPU_KINDS && kinds[key->kind])
-		return kinds[key->kind];
-	gpu_put_call(v, key, &name);
-	for (size_t i = 0; i < ARRAY_SIZE(groups); i++)
-		if (strstr(strbuf_str(&name), groups[i].word))
-			return groups[i].group;
-	return "other";
 }

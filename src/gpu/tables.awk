@@ -20,8 +20,9 @@ NR == 1 {
 }
 
 kind == "name" {
-	printf "\t{%s, %s, %s, \"%s\"},\n", $column["number"], version($column["first_seen_version"]),
-		version($column["last_seen_version"]), $column["name"]
+	caps = "gvisor_caps" in column ? $column["gvisor_caps"] : "-"
+	printf "\t{%s, %s, %s, \"%s\", %s},\n", $column["number"], version($column["first_seen_version"]),
+		version($column["last_seen_version"]), $column["name"], caps == "-" ? "false" : "true"
 }
 
 # A size such as "n*72" is that of an array: 0, any.

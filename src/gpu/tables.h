@@ -9,6 +9,7 @@ struct gpu_name {
 	uint32_t number;
 	uint32_t first, last;
 	const char *name;
+	bool preferred; /* of several names of a number: it is in gVisor's tables too */
 };
 
 struct gpu_rule {

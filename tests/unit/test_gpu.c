@@ -280,7 +280,7 @@ static void test_calls(void **state UNUSED)
 		  .selector = 0x2080fffe,
 		  .flags = GPU_HAS_SELECTOR},
 		 "RM_CONTROL 0x2080fffe unknown",
-		 "queries"},
+		 "other"},
 		{"535.54.03",
 		 {.kind = GPU_IOCTL,
 		  .class = GPU_CLASS_RM,
@@ -328,6 +328,113 @@ static void test_calls(void **state UNUSED)
 		gpu_put_call(&v, &cases[i].key, &got);
 		assert_string_equal(strbuf_str(&got), cases[i].want);
 		assert_string_equal(gpu_call_group(&v, &cases[i].key), cases[i].group);
+	}
+}
+
+/* What reads is a query; what is done to events, channels and memory, or waits, is none. */
+static void test_groups(void **state UNUSED)
+{
+	static const struct {
+		uint32_t escape, selector;
+		const char *name, *group; /* the name it has, so that the number is right */
+	} cases[] = {
+		{0x2a, 0x20800102, "NV2080_CTRL_CMD_GPU_GET_INFO_V2", "queries"},
+		{0x2a, 0x2080012f, "NV2080_CTRL_CMD_GPU_QUERY_ECC_STATUS", "queries"},
+		{0x2a, 0x20800513, "NV2080_CTRL_CMD_THERMAL_SYSTEM_EXECUTE_V2", "queries"},
+		{0x2a, 0x0a04, "NV0000_CTRL_CMD_SYNC_GPU_BOOST_GROUP_INFO", "queries"},
+		{0x2a, 0x20800301, "NV2080_CTRL_CMD_EVENT_SET_NOTIFICATION", "events"},
+		{0x2a, 0xa06f0103, "NVA06F_CTRL_CMD_GPFIFO_SCHEDULE", "channels"},
+		{0x2a, 0xa06c0102, "NVA06C_CTRL_CMD_BIND", "channels"},
+		{0x2a, 0x2080110b, "NV2080_CTRL_CMD_FIFO_DISABLE_CHANNELS", "channels"},
+		{0x2a, 0x00801714, "NV0080_CTRL_CMD_FIFO_IDLE_CHANNELS", "sync"},
+		{0x2a, 0x00da0003, "NV_SEMAPHORE_SURFACE_CTRL_CMD_REGISTER_WAITER", "sync"},
+		{0x2a, 0x2080130e, "NV2080_CTRL_CMD_FB_FLUSH_GPU_CACHE", "memory"},
+		{0x2a, 0x503c0104, "NV503C_CTRL_CMD_REGISTER_VIDMEM", "memory"},
+		{0x2a, 0x00fd0104, "NV00FD_CTRL_CMD_ATTACH_GPU", "memory"},
+		{0x2a, 0x2080200a, "NV2080_CTRL_CMD_PERF_BOOST", NULL},
+		{0x2a, 0x2080fffe, "0x2080fffe unknown", "other"},
+		{0x2b, 0x3e, "NV01_MEMORY_SYSTEM", "memory"},
+		{0x2b, 0x70, "NV01_MEMORY_VIRTUAL", "memory"},
+		{0x2b, 0x41, "NV01_ROOT_CLIENT", "other"},
+		{0x2b, 0x79, "NV01_EVENT_OS_EVENT", "events"},
+		{0x2b, 0xc8b5, "HOPPER_DMA_COPY_A", "channels"},
+		{0x2b, 0xcb33, "NV_CONFIDENTIAL_COMPUTE", "other"},
+		{0x2b, 0xfffe, "0xfffe unknown", "other"},
+	};
+	struct gpu_version v = version("580.65.06");
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct gpu_key key = {.kind = GPU_IOCTL,
+					    .class = GPU_CLASS_RM,
+					    .number = cases[i].escape,
+					    .selector = cases[i].selector,
+					    .flags = GPU_HAS_SELECTOR};
+		CLEANUP(strbuf_release) struct strbuf got = {0};
+
+		gpu_put_call(&v, &key, &got);
+		assert_non_null(strchr(strbuf_str(&got), ' '));
+		assert_string_equal(strchr(strbuf_str(&got), ' ') + 1, cases[i].name);
+		assert_string_equal(gpu_call_group(&v, &key),
+				    cases[i].group ? cases[i].group : "other");
+	}
+}
+
+/* A command that reads is no query without its name: of a version that does not have it. */
+static void test_unknown(void **state UNUSED)
+{
+	static const struct {
+		const char *version;
+		struct gpu_key key;
+		const char *want;
+	} cases[] = {
+		/* an opaque command: its number says nothing */
+		{"550.54.14",
+		 {.class = GPU_CLASS_RM,
+		  .number = 0x2a,
+		  .selector = 0x20808102,
+		  .flags = GPU_HAS_SELECTOR},
+		 "RM_CONTROL 0x20808102 unknown"},
+		/* gone before that version, and not there yet */
+		{"595.45.04",
+		 {.class = GPU_CLASS_RM,
+		  .number = 0x2a,
+		  .selector = 0x103,
+		  .flags = GPU_HAS_SELECTOR},
+		 "RM_CONTROL 0x103 unknown"},
+		{"515.43.04",
+		 {.class = GPU_CLASS_RM,
+		  .number = 0x2b,
+		  .size_bytes = 32,
+		  .selector = 0x50,
+		  .flags = GPU_HAS_SELECTOR},
+		 "RM_ALLOC 0x50 unknown"},
+		/* a message of GSP's firmware is no class */
+		{"595.45.04",
+		 {.class = GPU_CLASS_RM,
+		  .number = 0x2b,
+		  .selector = 0x85b5,
+		  .flags = GPU_HAS_SELECTOR},
+		 "RM_ALLOC 0x85b5 unknown"},
+		/* older than the tables: no name at all */
+		{"470.57.02",
+		 {.class = GPU_CLASS_RM,
+		  .number = 0x2a,
+		  .selector = 0x101,
+		  .flags = GPU_HAS_SELECTOR},
+		 "ioctl 0x2a unknown 0x101 unknown"},
+		{"470.57.02", {.class = GPU_CLASS_UVM, .number = 0x22}, "UVM 0x22 unknown"},
+		/* a field that could not be read */
+		{"550.54.14", {.class = GPU_CLASS_RM, .number = 0x2a}, "RM_CONTROL"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct gpu_version v = version(cases[i].version);
+		struct gpu_key key = cases[i].key;
+		CLEANUP(strbuf_release) struct strbuf got = {0};
+
+		key.kind = GPU_IOCTL;
+		gpu_put_call(&v, &key, &got);
+		assert_string_equal(strbuf_str(&got), cases[i].want);
 	}
 }
 
@@ -381,7 +488,8 @@ int main(void)
 		cmocka_unit_test(test_every_rule),    cmocka_unit_test(test_every_uvm_layout),
 		cmocka_unit_test(test_alloc_layouts), cmocka_unit_test(test_no_version),
 		cmocka_unit_test(test_every_name),    cmocka_unit_test(test_moved_names),
-		cmocka_unit_test(test_calls),         cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_calls),         cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_unknown),       cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_cuda_variants),
 	};
 
