@@ -40,6 +40,10 @@ struct gpu_calls_config {
 	gpu_event_fn *event; /* each call; NULL: only the profile. What it returns ends it. */
 	void *ctx;
 };
+/* What its waits (struct wait_label) are called: "RM_ALLOC NV50_MEMORY_VIRTUAL", "poll nvidiactl",
+ * with " = NV_ERR_NO_MEMORY" behind it when it failed. Appended. */
+void gpu_call_put(const struct gpu_calls_config *config, const struct gpu_key *key,
+		  struct strbuf *out);
 
 struct gpu_tracing_config {
 	const struct target *target;

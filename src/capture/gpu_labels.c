@@ -7,21 +7,20 @@ void gpu_labels_release(struct gpu_labels *l)
 	strbuf_release(&l->text);
 }
 
-static int put_call(struct gpu_labels *l, const struct gpu_key *key)
+void gpu_call_put(const struct gpu_calls_config *config, const struct gpu_key *key,
+		  struct strbuf *out)
 {
-	strbuf_clear(&l->text);
-	gpu_put_call(l->config->version, key, &l->text);
+	gpu_put_call(config->version, key, out);
 	if (key->kind != GPU_IOCTL) {
-		strbuf_putc(&l->text, ' ');
-		gpu_device_put(l->config->devices, key, &l->text);
+		strbuf_putc(out, ' ');
+		gpu_device_put(config->devices, key, out);
 	}
 	if (key->flags & GPU_BEFORE)
 		strbuf_puts(&l->text, " (since before the start)");
 	if (gpu_call_failed(key)) {
-		strbuf_puts(&l->text, " = ");
-		gpu_put_error(l->config->version, key, &l->text);
+		strbuf_puts(out, " = ");
+		gpu_put_error(config->version, key, out);
 	}
-	return l->text.failed ? -ENOMEM : 0;
 }
 
 static int remember(struct gpu_labels *l, size_t number, uint32_t label)
@@ -46,14 +45,15 @@ int gpu_labels_find(struct gpu_labels *l, struct offcpu_probe *probe, struct wai
 		return 0;
 	}
 	err = offcpu_gpu_call(probe, number, &key);
-	if (err == -ENOENT) {
-		strbuf_clear(&l->text);
-		strbuf_puts(&l->text, "unknown");
-	} else if (!err) {
-		err = put_call(l, &key);
-	}
 	if (err && err != -ENOENT)
 		return err;
+	strbuf_clear(&l->text);
+	if (err)
+		strbuf_puts(&l->text, "unknown");
+	else
+		gpu_call_put(l->config, &key, &l->text);
+	if (l->text.failed)
+		return -ENOMEM;
 	if (waits_label(w, strbuf_str(&l->text), WAIT_GPU, ret_label))
 		return -ENOMEM;
 	w->labels.v[*ret_label].is_call = true;

@@ -13,8 +13,7 @@ struct gpu_labels {
 };
 void gpu_labels_release(struct gpu_labels *l);
 
-/* The label of the call that the probe has given that number: "RM_ALLOC NV50_MEMORY_VIRTUAL",
- * "poll nvidiactl", with " = NV_ERR_NO_MEMORY" behind it when it failed. 0 or -ENOMEM. */
+/* The label of the call that the probe has given that number, by gpu_call_put. 0 or -ENOMEM. */
 int gpu_labels_find(struct gpu_labels *l, struct offcpu_probe *probe, struct waits *w,
 		    int32_t number, uint32_t *ret_label);
 

@@ -6,7 +6,7 @@ enum { LEAKS_SHOWN = 25 };
 
 /* Objects of one call, process and stack. */
 struct leak {
-	const char *what, *who;
+	const char *what, *who; /* what: as the label of its waits */
 	uint32_t pid;
 	uint64_t stack_id;
 	uint64_t count, bytes;
@@ -35,7 +35,7 @@ static int add_object(void *ctx, const struct gpu_object *one)
 	struct leaks *l = ctx;
 	size_t k = 0;
 
-	gpu_put_call(&l->run->choice.version, &one->key, &what);
+	gpu_call_put(&l->run->calls, &one->key, &what);
 	strbuf_printf(&who, "%u ", one->pid);
 	strbuf_add(&who, one->key.comm, strnlen(one->key.comm, sizeof(one->key.comm)));
 	while (k < l->v.n &&
@@ -62,7 +62,7 @@ static const struct wait_site *site_of(const struct waits *w, const struct leak 
 		const struct wait_site *s = &w->sites.v[i];
 
 		if (s->stack_id == leak->stack_id && s->pid == leak->pid &&
-		    str_starts(w->labels.v[s->label].text, leak->what))
+		    str_eq(w->labels.v[s->label].text, leak->what))
 			return s;
 	}
 	return NULL;
