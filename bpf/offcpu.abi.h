@@ -20,7 +20,10 @@ enum {
 	OFFCPU_LINKS = 4,               /* who woke whom: so far back */
 	OFFCPU_LOOP_TICK_NS = 2000000,  /* what runs is looked at as often */
 	OFFCPU_CHAIN_MARK = 0x4e494843, /* "CHIN": which message it is */
-	OFFCPU_LOOP_GAPS = 4,           /* of each, kept one by one; a power of two */
+	OFFCPU_FILES_MAX = 1024,
+	OFFCPU_FILE_PARTS = 16, /* of a path, from the leaf up */
+	OFFCPU_FILE_BYTES = 64, /* of each */
+	OFFCPU_LOOP_GAPS = 4,   /* of each, kept one by one; a power of two */
 
 	/* Histogram: 4 buckets in each power of two from 1 us (2^10 ns) on; the first takes all
 	 * below, the last all above. */
@@ -50,6 +53,7 @@ enum {
 	OFFCPU_OPEN = 4,            /* not over at the end */
 	OFFCPU_BEFORE = 8,          /* since before the start */
 	OFFCPU_KTHREAD = 16,
+	OFFCPU_GPU = 32, /* in a call of a GPU's driver: inode is the number of its gpu_key */
 };
 
 /* What a syscall's first argument is. */
@@ -58,11 +62,15 @@ enum offcpu_argument {
 	OFFCPU_ARG_FD,
 	OFFCPU_ARG_ADDRESS, /* kept as it is: futex */
 	OFFCPU_ARG_NUMBER,  /* kept as 32 bits: wait4's pid */
-	OFFCPU_ARG_IOCTL,   /* a descriptor, with the command in the upper 32 bits */
+	OFFCPU_ARG_IOCTL,   /* a descriptor, with a command */
 	OFFCPU_ARG_EPOLL,   /* a descriptor whose events are waited for */
 	OFFCPU_ARG_POLL,    /* the one descriptor, or OFFCPU_POLL_… */
 	OFFCPU_ARG_SELECT,
 };
+
+/* The file's device (that of its file system) and its inode say which file it is. */
+#define OFFCPU_DEVICE_SHIFT 32
+#define OFFCPU_DEVICE_MASK 0x3fffffff
 
 #define OFFCPU_POLL_SEVERAL (1ULL << 63) /* with how many */
 #define OFFCPU_POLL_AT (1ULL << 62)      /* with the address of the one struct pollfd */
@@ -92,8 +100,8 @@ struct offcpu_chain {
 struct offcpu_key {
 	__u64 stack;  /* id of a stack_record; 0 none */
 	__u64 chain;  /* id of an offcpu_chain: who ended the wait; 0: not asked for */
-	__u64 arg;    /* by the syscall's kind: an address, a number, or a descriptor; of page
-		       * faults where the mapping begins */
+	__u64 arg;    /* by the syscall's kind: an address, a number, or a descriptor with its
+		       * file's device above; of page faults where the mapping begins */
 	__u64 inode;  /* of the descriptor's file, or of the mapped one */
 	__u32 thread; /* serial */
 	__u32 waker;
@@ -101,6 +109,20 @@ struct offcpu_key {
 	__u16 file_mode;
 	__u8 how;
 	__u8 flags;
+};
+
+struct offcpu_file_key {
+	__u64 inode;
+	__u32 device, pad;
+};
+
+/* What a descriptor is of: a path, or the ends of a socket, addresses as in the network. */
+struct offcpu_file {
+	__u32 parts; /* one more than there is room for when the path is longer */
+	__u16 family, protocol, local_port, remote_port;
+	__u8 local[16], remote[16];
+	__u32 pad;
+	char part[OFFCPU_FILE_PARTS][OFFCPU_FILE_BYTES];
 };
 
 struct offcpu_row {
@@ -166,7 +188,8 @@ struct offcpu_setup {
 	__u8 with_calls;         /* system calls in place of waits */
 	__u8 with_probe;         /* or what happens at a point in code */
 	__u8 with_loops;
-	__u8 pad[3];
+	__u8 with_gpus; /* waits for a GPU's driver are told by its call */
+	__u8 pad[2];
 	__u32 n_cpus; /* that there may be */
 };
 

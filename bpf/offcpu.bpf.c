@@ -175,6 +175,8 @@ static __always_inline void end_wait(struct thread *t, struct task_struct *task,
 	add_wait(t, off_ns, queue_ns, now_ns);
 }
 
+#include "offcpu_files.bpf.h"
+#include "offcpu_gpu_waits.bpf.h"
 #include "offcpu_reason.bpf.h"
 
 /* --- threads ---------------------------------------------------------------------------------- */

@@ -16,25 +16,42 @@ struct {
 	__type(value, __u32);
 } gpu_keys SEC(".maps");
 
-__u64 gpu_keys_added;
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct serial);
+} gpu_last_number SEC(".maps");
 
-/* 0: there is no room. */
-static __noinline __u32 gpu_number_of(const struct gpu_call *call)
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} gpu_last_numbers SEC(".maps");
+
+/* Of a key without who made the call; 0: there is no room. */
+static __noinline __u32 gpu_number_of_key(const struct gpu_key *key)
 {
-	struct gpu_key key = call->key;
-	__u32 *number, next;
+	__u32 *number = bpf_map_lookup_elem(&gpu_keys, key), next;
 
-	key.pid = key.tid = key.client = 0;
-	__builtin_memset(key.comm, 0, sizeof(key.comm));
-	number = bpf_map_lookup_elem(&gpu_keys, &key);
 	if (number)
 		return *number;
-	next = (__u32)__sync_fetch_and_add(&gpu_keys_added, 1) + 1;
-	bpf_map_update_elem(&gpu_keys, &key, &next, BPF_NOEXIST);
-	number = bpf_map_lookup_elem(&gpu_keys, &key); /* another CPU's may be there */
+	next = next_serial_of(&gpu_last_number, &gpu_last_numbers, setup.n_cpus);
+	bpf_map_update_elem(&gpu_keys, key, &next, BPF_NOEXIST);
+	number = bpf_map_lookup_elem(&gpu_keys, key); /* another CPU's may be there */
 	if (!number)
 		gpu_count(GPU_ROWS_FULL);
 	return number ? *number : 0;
+}
+
+static __noinline __u32 gpu_number_of(const struct gpu_call *call)
+{
+	struct gpu_key key = call->key;
+
+	key.pid = key.tid = key.client = 0;
+	__builtin_memset(key.comm, 0, sizeof(key.comm));
+	return gpu_number_of_key(&key);
 }
 
 /* What the thread is in. */

@@ -16,20 +16,27 @@ struct vm_fault {
 
 #pragma clang attribute pop
 
-static __always_inline void look_at_file(struct task_struct *task, struct offcpu_key *wait)
+static __always_inline struct file *look_at_file(struct task_struct *task, bool is_current,
+						 struct offcpu_key *wait)
 {
 	struct files_struct *files = task->files;
 	struct file *file = NULL;
 	struct inode *inode;
 
 	if (!files || wait->arg >= files->fdt->max_fds)
-		return;
+		return NULL;
 	bpf_probe_read_kernel(&file, sizeof(file), files->fdt->fd + wait->arg);
 	if (!file)
-		return;
+		return NULL;
 	inode = BPF_CORE_READ(file, f_inode);
 	wait->inode = BPF_CORE_READ(inode, i_ino);
 	wait->file_mode = BPF_CORE_READ(inode, i_mode);
+	wait->arg |= (BPF_CORE_READ((struct inode___file *)inode, i_sb, s_dev) &
+		      (__u64)OFFCPU_DEVICE_MASK)
+		     << OFFCPU_DEVICE_SHIFT;
+	if (is_current)
+		keep_file((void *)file);
+	return file;
 }
 
 /* poll(2) of one descriptor waits for that. Memory is the current task's alone. */
@@ -40,13 +47,14 @@ static __always_inline void look_at_poll(struct task_struct *task, const struct 
 	__u32 fd;
 
 	wait->arg = OFFCPU_POLL_SEVERAL | (__u32)n;
-	if (n != 1)
-		return;
-	wait->arg = OFFCPU_POLL_AT | from_va;
-	if (!is_current || bpf_probe_read_user(&fd, sizeof(fd), (void *)from_va))
-		return;
-	wait->arg = fd;
-	look_at_file(task, wait);
+	if (n == 1)
+		wait->arg = OFFCPU_POLL_AT | from_va;
+	if (n == 1 && is_current && !bpf_probe_read_user(&fd, sizeof(fd), (void *)from_va)) {
+		wait->arg = fd;
+		look_at_file(task, is_current, wait);
+	}
+	if (setup.with_gpus && is_current)
+		gpu_note_wait(wait, gpu_polled_number(task, from_va, (__u32)n));
 }
 
 enum { FAULT_WORDS = 192 };
@@ -106,6 +114,7 @@ static __always_inline void look_at_syscall(struct task_struct *task, const stru
 					    int stop, bool is_current, struct offcpu_key *wait)
 {
 	__u8 kind = OFFCPU_ARG_NONE;
+	struct file *file = NULL;
 	__u64 arg;
 
 	wait->nr = OFFCPU_NR_UNKNOWN;
@@ -122,9 +131,15 @@ static __always_inline void look_at_syscall(struct task_struct *task, const stru
 		return;
 	wait->arg = kind == OFFCPU_ARG_ADDRESS ? arg : (__u32)arg;
 	if (kind == OFFCPU_ARG_FD || kind == OFFCPU_ARG_IOCTL || kind == OFFCPU_ARG_EPOLL)
-		look_at_file(task, wait);
+		file = look_at_file(task, is_current, wait);
+	if (!setup.with_gpus || !file)
+		return;
 	if (kind == OFFCPU_ARG_IOCTL)
-		wait->arg |= REGS_ARG2(&w->regs) << 32;
+		gpu_note_wait(wait,
+			      gpu_wait_number((void *)file, GPU_IOCTL, (__u32)REGS_ARG2(&w->regs),
+					      REGS_ARG3(&w->regs), is_current));
+	else if (kind == OFFCPU_ARG_EPOLL)
+		gpu_note_wait(wait, gpu_watched_number((void *)file, is_current));
 }
 
 static __always_inline __u8 how_of(struct task_struct *task, bool preempt, __u32 state)

@@ -28,6 +28,7 @@ static __always_inline bool regs_are_user(const struct pt_regs *r)
 #define REGS_ARE_32_BIT(r) (((r)->cs & 0xffff) == USER32_CS)
 #define REGS_IP(r) ((r)->ip)
 #define REGS_ARG2(r) ((r)->si) /* of a system call */
+#define REGS_ARG3(r) ((r)->dx)
 #elif defined(__TARGET_ARCH_arm64)
 static __always_inline bool regs_are_user(const struct pt_regs *r)
 {
@@ -36,6 +37,7 @@ static __always_inline bool regs_are_user(const struct pt_regs *r)
 #define REGS_ARE_32_BIT(r) ((r)->pstate & PSR_MODE32)
 #define REGS_IP(r) ((r)->pc)
 #define REGS_ARG2(r) ((r)->regs[1])
+#define REGS_ARG3(r) ((r)->regs[2])
 #endif
 
 /* Whether a perf event has hit user code. */

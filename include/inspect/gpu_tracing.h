@@ -17,6 +17,9 @@ void gpu_devices_release(struct gpu_devices *d);
 /* NVIDIA's, by the majors that the kernel has registered (/proc/devices below root). 0 or -errno;
  * none is no failure. */
 int gpu_devices_find(const char *root, struct gpu_devices *ret);
+/* Besides, files in a folder, and in folders "nvidia…" there, that are called as NVIDIA's nodes:
+ * "/dev/nvidia0". Those of majors that are known are not added again. 0 or -ENOMEM. */
+int gpu_devices_find_nodes(const char *folder, struct gpu_devices *devices);
 /* A device node or file, or all in a folder; its name says which calls it understands. */
 int gpu_devices_add(struct gpu_devices *devices, const char *path, struct diag *d);
 /* "nvidia0", appended. */

@@ -43,8 +43,9 @@ struct offcpu_config {
 	const struct syscall_set *only;    /* of calls; NULL: all */
 	/* Points in code, neither waits nor calls; its target is not used. */
 	const struct probe_counts_config *probe;
-	const struct gpu_watch *gpu; /* calls of GPU drivers, not waits; NULL: none */
-	bool gpu_events;             /* each of them as an event too */
+	const struct gpu_watch *gpu;       /* calls of GPU drivers, not waits; NULL: none */
+	const struct gpu_watch *gpu_waits; /* of waits: devices whose calls tell what it is for */
+	bool gpu_events;                   /* each of them as an event too */
 	struct offcpu_room room;
 	uint8_t arguments[OFFCPU_SYSCALLS]; /* enum offcpu_argument, by number */
 };
@@ -89,7 +90,13 @@ int offcpu_read(struct offcpu_probe *o, record_fn *emit, offcpu_wait_fn *wait, v
 /* The stack with that id, as far as it has come; or NULL. */
 const struct stack_record *offcpu_stack(const struct offcpu_probe *o, uint64_t id);
 
-/* With gpu: the call that a row's number (nr) stands for. 0, -ENOENT: unknown; or -ENOMEM. */
+/* The file of a key's descriptor, by its arg and inode, as it was when a thread first waited for
+ * it. 0 or -ENOENT. */
+int offcpu_file(const struct offcpu_probe *o, uint64_t arg, uint64_t inode,
+		struct offcpu_file *ret);
+
+/* The call that a row's number stands for: with gpu its nr, of waits with OFFCPU_GPU its inode. 0,
+ * -ENOENT: unknown; or -ENOMEM. */
 int offcpu_gpu_call(struct offcpu_probe *o, int32_t number, struct gpu_key *ret);
 /* Hands on the events that are there. 0, -errno, or what fn returned. */
 int offcpu_gpu_events(struct offcpu_probe *o, gpu_event_fn *fn, void *ctx);

@@ -6,7 +6,13 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-enum { DEVICES_BYTES_MAX = 65536, DEVICES_MAX = 512, MINOR_BITS = 20, CONTROL_MINOR = 255 };
+enum {
+	DEVICES_BYTES_MAX = 65536,
+	DEVICES_MAX = 512,
+	MINOR_BITS = 20,
+	CONTROL_MINOR = 255,
+	MODESET_MINOR = 254
+};
 
 void gpu_devices_release(struct gpu_devices *d)
 {
@@ -127,6 +133,49 @@ int gpu_devices_add(struct gpu_devices *devices, const char *path, struct diag *
 	return diag_errno(d, err, "--device %s", path);
 }
 
+/* --- nodes ------------------------------------------------------------------------------------ */
+
+static bool is_known(const struct gpu_devices *devices, const struct stat *st)
+{
+	for (size_t i = 0; i < devices->entries.n; i++)
+		if (devices->entries.v[i].key.any_minor && S_ISCHR(st->st_mode) &&
+		    devices->entries.v[i].key.device >> MINOR_BITS == major(st->st_rdev))
+			return true;
+	return false;
+}
+
+static int add_nodes(struct gpu_devices *devices, const char *folder, bool within)
+{
+	DIR *dir = opendir(folder);
+	const struct dirent *entry;
+	int err = 0;
+
+	while (dir && !err && devices->names.n < DEVICES_MAX && (entry = readdir(dir))) {
+		CLEANUP(strbuf_release) struct strbuf path = {0};
+		struct stat st;
+
+		if (!str_starts(entry->d_name, "nvidia"))
+			continue;
+		strbuf_printf(&path, "%s/%s", folder, entry->d_name);
+		if (path.failed)
+			err = -ENOMEM;
+		else if (stat(strbuf_str(&path), &st) || is_known(devices, &st))
+			continue;
+		else if (S_ISDIR(st.st_mode) && !within)
+			err = add_nodes(devices, strbuf_str(&path), true);
+		else if (!S_ISDIR(st.st_mode) && class_of_name(entry->d_name) != GPU_CLASS_OTHER)
+			err = add_file(devices, strbuf_str(&path), &st);
+	}
+	if (dir)
+		closedir(dir);
+	return err;
+}
+
+int gpu_devices_find_nodes(const char *folder, struct gpu_devices *devices)
+{
+	return add_nodes(devices, folder, false);
+}
+
 /* --- names ------------------------------------------------------------------------------------ */
 
 void gpu_device_put(const struct gpu_devices *devices, const struct gpu_key *key,
@@ -140,6 +189,8 @@ void gpu_device_put(const struct gpu_devices *devices, const struct gpu_key *key
 		strbuf_puts(out, key->minor ? "nvidia-uvm-tools" : "nvidia-uvm");
 	else if (key->minor == CONTROL_MINOR)
 		strbuf_puts(out, "nvidiactl");
+	else if (key->minor == MODESET_MINOR)
+		strbuf_puts(out, "nvidia-modeset");
 	else
 		strbuf_printf(out, "nvidia%u", key->minor);
 }

@@ -5,10 +5,10 @@
 
 #include <inspect/clock.h>
 #include <inspect/fd_names.h>
-#include <inspect/gpu.h>
 #include <inspect/lock_names.h>
 #include <inspect/procfs.h>
 #include <inspect/syscalls.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 
 enum { TEXT_MAX = 160, KNOWN_MAX = 1 << 16, WATCHED_MAX = 16 };
@@ -36,7 +36,7 @@ struct wait_labels {
 	struct hashmap known_map;
 	struct remote_memory memory;
 	struct strbuf text, object, watched;
-	struct gpu_version gpu; /* of NVIDIA's driver */
+	const struct offcpu_probe *probe; /* of the key that is looked at */
 };
 
 int wait_labels_new(struct wait_labels **ret)
@@ -50,9 +50,6 @@ int wait_labels_new(struct wait_labels **ret)
 	}
 	if (!err)
 		err = lock_names_new(&l->locks);
-	if (!err && gpu_version_read("", &l->gpu))
-		l->gpu =
-			(struct gpu_version){0}; /* what all versions have in common has its name */
 	if (err) {
 		wait_labels_free(l);
 		return err;
@@ -177,8 +174,60 @@ static int find_watched(struct wait_labels *l, pid_t pid, int fd, struct strbuf 
 	return err ? err : out->failed ? -ENOMEM : 0;
 }
 
-/* The descriptor's name; only its number where it was closed since, or is another file by now. */
-static int find_descriptor(struct wait_labels *l, const struct offcpu_key *key, pid_t pid, int fd)
+/* From the root down. A part that fills its room was longer. */
+static void put_path(const struct offcpu_file *file, struct strbuf *out)
+{
+	uint32_t n = MIN(file->parts, (uint32_t)OFFCPU_FILE_PARTS);
+
+	if (file->parts > OFFCPU_FILE_PARTS)
+		strbuf_puts(out, "/…");
+	for (uint32_t i = n; i-- > 0;) {
+		size_t bytes = strnlen(file->part[i], OFFCPU_FILE_BYTES);
+
+		strbuf_putc(out, '/');
+		strbuf_add(out, file->part[i], bytes);
+		if (bytes == OFFCPU_FILE_BYTES - 1)
+			strbuf_puts(out, "…");
+	}
+}
+
+static void put_socket(const struct offcpu_file *file, uint64_t inode, struct strbuf *out)
+{
+	struct inet_ends ends = {.family = file->family,
+				 .local_port = file->local_port,
+				 .remote_port = file->remote_port};
+	bool inet = file->family == AF_INET || file->family == AF_INET6;
+
+	memcpy(ends.local, file->local, sizeof(ends.local));
+	memcpy(ends.remote, file->remote, sizeof(ends.remote));
+	if (inet && (file->protocol == IPPROTO_TCP || file->protocol == IPPROTO_UDP))
+		inet_ends_text(file->protocol == IPPROTO_TCP ? "TCP" : "UDP", &ends, out);
+	else
+		strbuf_printf(out, "socket:[%llu]", (unsigned long long)inode);
+}
+
+/* A descriptor that is not there any more: what it was at a switch, or its number alone. */
+static void put_gone(const struct wait_labels *l, const struct offcpu_key *key, uint8_t argument,
+		     int fd, struct strbuf *out)
+{
+	struct offcpu_file file = {0};
+	bool kept = key->inode && !offcpu_file(l->probe, key->arg, key->inode, &file);
+
+	if (key->inode && S_ISSOCK(key->file_mode))
+		put_socket(&file, key->inode, out);
+	else if (kept && file.parts)
+		put_path(&file, out);
+	else if (key->inode && S_ISFIFO(key->file_mode))
+		strbuf_printf(out, "pipe:[%llu]", (unsigned long long)key->inode);
+	else if (argument == OFFCPU_ARG_EPOLL)
+		strbuf_puts(out, "epoll");
+	else
+		strbuf_printf(out, "fd %d", fd);
+}
+
+/* The descriptor's name, also where it was closed since, or is another file by now. */
+static int find_descriptor(struct wait_labels *l, const struct offcpu_key *key, pid_t pid,
+			   uint8_t argument, int fd)
 {
 	struct stat now;
 	char path[64];
@@ -191,7 +240,7 @@ static int find_descriptor(struct wait_labels *l, const struct offcpu_key *key, 
 	if (!err)
 		err = fd_names_text(l->fds, pid, fd, &l->object);
 	if (err && err != -ENOMEM)
-		strbuf_printf(&l->object, "fd %d", fd);
+		put_gone(l, key, argument, fd, &l->object);
 	return err == -ENOMEM ? err : 0;
 }
 
@@ -201,6 +250,7 @@ static int find_polled(struct wait_labels *l, const struct offcpu_key *key, pid_
 	uint64_t arg = key->arg;
 	int fd = (int)arg;
 
+	/* The bits of a descriptor's file have none of these. */
 	if (arg & OFFCPU_POLL_SEVERAL) {
 		if ((uint32_t)arg)
 			strbuf_printf(&l->object, "%u fds", (uint32_t)arg);
@@ -211,7 +261,7 @@ static int find_polled(struct wait_labels *l, const struct offcpu_key *key, pid_
 		if (remote_memory_read(&l->memory, arg & ~OFFCPU_POLL_AT, &fd, sizeof(fd)))
 			return 0;
 	}
-	return find_descriptor(l, key, pid, fd);
+	return find_descriptor(l, key, pid, OFFCPU_ARG_POLL, fd);
 }
 
 /* What the call works on, into l->object; nothing where it can't be said. */
@@ -221,8 +271,11 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	int err = 0;
 
 	strbuf_clear(&l->object);
-	if (is_descriptor(argument))
-		err = find_descriptor(l, key, (pid_t)pid, (int)key->arg);
+	/* A descriptor that was none at the switch is being closed, or another one by now. */
+	if (is_descriptor(argument) && !key->inode)
+		strbuf_printf(&l->object, "fd %d", (int)key->arg);
+	else if (is_descriptor(argument))
+		err = find_descriptor(l, key, (pid_t)pid, argument, (int)key->arg);
 	else if (argument == OFFCPU_ARG_ADDRESS)
 		err = lock_names_text(l->locks, (pid_t)pid, key->arg, &l->object);
 	else if (argument == OFFCPU_ARG_NUMBER && (int32_t)key->arg > 0)
@@ -247,25 +300,6 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	if (argument == OFFCPU_ARG_ADDRESS && lock_name_is_gil(strbuf_str(&l->object)))
 		strbuf_puts(&l->object, " (GIL)");
 	return l->object.failed ? -ENOMEM : 0;
-}
-
-/* "[gpu: RM_CONTROL]", "[gpu: poll]", of the device that l->object names. */
-static void put_gpu_call(struct wait_labels *l, const char *call, uint64_t command)
-{
-	bool uvm = strstr(strbuf_str(&l->object), "nvidia-uvm");
-	const struct gpu_key key = {
-		.kind = GPU_IOCTL,
-		.class = uvm ? GPU_CLASS_UVM : GPU_CLASS_RM,
-		/* _IOC_NR; UVM's numbers are whole */
-		.number = uvm ? (uint32_t)command : (uint32_t)command & 0xff,
-	};
-
-	strbuf_puts(&l->text, "[gpu: ");
-	if (str_eq(call, "ioctl"))
-		gpu_put_call(&l->gpu, &key, &l->text);
-	else
-		strbuf_puts(&l->text, call);
-	strbuf_putc(&l->text, ']');
 }
 
 static int label_blocked(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
@@ -294,8 +328,9 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	if (is_descriptor(argument) || argument == OFFCPU_ARG_POLL)
 		f.fd = strbuf_str(&l->object);
 	on_gpu = f.fd && str_starts(f.fd, gpu_devices);
+	/* One that the probe does not know: in a set with many members, or newly registered. */
 	if (on_gpu)
-		put_gpu_call(l, f.call, key->arg >> 32);
+		strbuf_printf(&l->text, "[gpu: %s]", f.call);
 	else
 		strbuf_puts(&l->text, f.call ? f.call : f.fault ? "page fault" : "kernel");
 	if (l->object.n) {
@@ -370,8 +405,8 @@ static int look_again(struct wait_labels *l, struct waits *w, const struct offcp
 	return 0;
 }
 
-int wait_labels_find(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
-		     uint32_t pid, uint32_t *ret_label)
+int wait_labels_find(struct wait_labels *l, const struct offcpu_probe *probe, struct waits *w,
+		     const struct offcpu_key *key, uint32_t pid, uint32_t *ret_label)
 {
 	struct known k = {
 		.arg = key->arg,
@@ -386,6 +421,7 @@ int wait_labels_find(struct wait_labels *l, struct waits *w, const struct offcpu
 	uint32_t at, i;
 	int err;
 
+	l->probe = probe;
 	if (key->how != OFFCPU_BLOCKED) {
 		k.arg = k.inode = 0;
 		k.nr = key->how == OFFCPU_IN_CALL ? key->nr : 0;

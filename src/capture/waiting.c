@@ -143,14 +143,27 @@ static int add_links(struct waiting *s, const struct offcpu_wait *wait, struct w
 	return err;
 }
 
+/* In a call of a GPU's driver. The kernel's functions may say what else it waits for there. */
+static int find_gpu_label(struct waiting *s, const struct offcpu_wait *wait, uint32_t *ret)
+{
+	int err = gpu_labels_find(&s->gpu, s->probe, s->waits, (int32_t)wait->key->inode, ret);
+
+	if (!err && wait->key->flags & OFFCPU_UNINTERRUPTIBLE)
+		s->waits->labels.v[*ret].by_stack = true;
+	return err;
+}
+
 static int find_label(struct waiting *s, const struct offcpu_wait *wait, uint32_t *ret)
 {
 	int err;
 
+	if (wait->key->how == OFFCPU_BLOCKED && wait->key->flags & OFFCPU_GPU)
+		return find_gpu_label(s, wait, ret);
 	if (wait->key->how == OFFCPU_IN_GPU)
 		return gpu_labels_find(&s->gpu, s->probe, s->waits, wait->key->nr, ret);
 	if (!s->point)
-		return wait_labels_find(s->labels, s->waits, wait->key, wait->row->pid, ret);
+		return wait_labels_find(s->labels, s->probe, s->waits, wait->key, wait->row->pid,
+					ret);
 	err = waits_label(s->waits, s->point, WAIT_OTHER, ret);
 	if (!err)
 		s->waits->labels.v[*ret].is_probe = true;
@@ -544,6 +557,12 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 	if (!err && c->gpu) {
 		err = gpu_scope_find(c->gpu->devices, c->gpu->version, &scope);
 		config.gpu = &scope.watch;
+	}
+	if (!err && !c->gpu && !c->calls && !c->probe)
+		err = gpu_labels_of_waits(&s->gpu);
+	if (!err && s->gpu.waits) {
+		err = gpu_scope_find(s->gpu.config->devices, s->gpu.config->version, &scope);
+		config.gpu_waits = &scope.watch;
 	}
 	if (err)
 		diag_errno(d, err, "preparing to watch threads");

@@ -162,6 +162,16 @@ size_t offcpu_fds(const struct offcpu_probe *o, struct pollfd *v, size_t max)
 	return n;
 }
 
+int offcpu_file(const struct offcpu_probe *o, uint64_t arg, uint64_t inode, struct offcpu_file *ret)
+{
+	const struct offcpu_file_key key = {
+		.inode = inode,
+		.device = arg >> OFFCPU_DEVICE_SHIFT & OFFCPU_DEVICE_MASK,
+	};
+
+	return bpf_map_lookup_elem(probe_core_map(&o->core, "met_files"), &key, ret) ? -ENOENT : 0;
+}
+
 int offcpu_gpu_call(struct offcpu_probe *o, int32_t number, struct gpu_key *ret)
 {
 	return gpu_keys_find(&o->gpu_keys, &o->core, (uint32_t)MAX(number, 0), ret);
@@ -338,13 +348,32 @@ static struct bpf_program *choose_begin(struct offcpu *k, const struct offcpu_co
 	return all[chosen];
 }
 
+/* Maps of calls of GPU drivers, of which waits need a few. */
+static void choose_gpu_maps(struct offcpu *k, const struct offcpu_config *c)
+{
+	const struct bpf_map *const of_waits[] = {k->maps.gpu_devices,     k->maps.gpu_layouts,
+						  k->maps.gpu_keys,        k->maps.gpu_counts,
+						  k->maps.gpu_last_number, k->maps.gpu_last_numbers,
+						  k->maps.gpu_wait_calls};
+	struct bpf_map *map;
+
+	bpf_object__for_each_map(map, k->obj)
+	{
+		bool wanted = c->gpu && map != k->maps.gpu_wait_calls;
+
+		for (size_t i = 0; i < ARRAY_SIZE(of_waits) && c->gpu_waits; i++)
+			wanted |= map == of_waits[i];
+		if (str_starts(bpf_map__name(map), "gpu_"))
+			bpf_map__set_autocreate(map, wanted);
+	}
+}
+
 static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 {
 	struct bpf_map *const of_probes[] = {k->maps.thread_states, k->maps.__bpf_usdt_specs,
 					     k->maps.__bpf_usdt_ip_to_spec_id};
 	const struct point_programs points = POINT_PROGRAMS_OF(k->progs);
 	bool waits = !c->calls && !c->probe && !c->gpu;
-	struct bpf_map *map;
 	int err = 0;
 
 	bpf_program__set_autoload(k->progs.on_waking, waits);
@@ -354,9 +383,10 @@ static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 	bpf_program__set_autoload(k->progs.on_gpu_call, c->gpu);
 	bpf_program__set_autoload(k->progs.on_gpu_call_end, c->gpu);
 	bpf_program__set_autoload(k->progs.on_caller_exit, !waits);
-	bpf_object__for_each_map(map, k->obj) if (!c->gpu && str_starts(bpf_map__name(map), "gpu_"))
-		bpf_map__set_autocreate(map, false);
+	choose_gpu_maps(k, c);
 	points_choose(&points, c->probe, (struct probes_setup *)&k->rodata->probe_setup);
+	if (!waits)
+		err = bpf_map__set_max_entries(k->maps.met_files, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(of_probes) && !c->probe && !err; i++)
 		err = bpf_map__set_max_entries(of_probes[i], 1);
 	return err;
@@ -432,6 +462,7 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 			.with_calls = c->calls || c->gpu,
 			.with_probe = c->probe != NULL,
 			.with_loops = c->loops,
+			.with_gpus = c->gpu_waits != NULL,
 			.n_cpus = (uint32_t)libbpf_num_possible_cpus(),
 		};
 		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz || c->loops);
@@ -484,7 +515,7 @@ static int attach(struct offcpu_probe *o, const struct offcpu_config *c, const s
 
 static int fill_gpu(struct offcpu_probe *o, const struct offcpu_config *c, struct diag *d)
 {
-	int err = gpu_watch_fill(&o->core, c->gpu);
+	int err = gpu_watch_fill(&o->core, c->gpu ? c->gpu : c->gpu_waits);
 
 	if (err)
 		return diag_errno(d, err, "telling BPF which devices are meant");
@@ -537,7 +568,7 @@ int offcpu_new(const struct offcpu_config *c, const struct host *h, note_list *n
 	if (!err)
 		err = probe_rings_open(&o->rings, &o->core, c->ring_pages, h, notes, d);
 	if (!err)
-		err = c->gpu ? fill_gpu(o, c, d) : 0;
+		err = c->gpu || c->gpu_waits ? fill_gpu(o, c, d) : 0;
 	if (!err)
 		err = attach(o, c, h, d);
 	if (!err && (c->tick_hz || c->loops))

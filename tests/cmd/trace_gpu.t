@@ -187,7 +187,7 @@ unlike "$(jq -r '.findings[].rule' "$tmp/json")" gpu-driver-lock '… and those 
 
 # --- waits ---------------------------------------------------------------------------------------
 
-# Descriptors are named by their path there: what begins with /dev/nvidia is a GPU.
+# What lies in /dev/nvidia… and is called as its nodes are is a GPU.
 mkdir /dev/nvidia-test-$$ && on_exit "umount -l /dev/nvidia-test-$$; rmdir /dev/nvidia-test-$$"
 mount --bind "$dev" /dev/nvidia-test-$$
 dev=/dev/nvidia-test-$$ started answer 20000 28 0 0 rm 0x2a 32 8:0x101 30 epoll 300 poll 500
@@ -197,10 +197,10 @@ until [ -e "$tmp/begun" ] || [ ! -d /proc/$waits ]; do sleep 0.05; done
 "$INSPECT" flame --wall --folded -o "$tmp/folded" -p $caller "${let_go[@]}" $caller - 2>"$tmp/err"
 wait $caller $waits
 like "$(jq -r '[.waits[].for] | join("\n")' "$tmp/json")$(cat "$tmp/err")" \
-	"\[gpu: RM_CONTROL\] /dev/nvidia-test-$$/nvidiactl" 'offcpu names waits in the driver'
+	'\[gpu: RM_CONTROL NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION\] nvidiactl' 'offcpu names waits in the driver'
 like "$(jq -r '[.waits[] | select(.reason == "gpu").for] | sort | join("\n")' "$tmp/json")" \
-	"\[gpu: epoll_wait\] /dev/nvidia-test-$$/nvidiactl.*\[gpu: poll\] /dev/nvidia-test-$$/nvidiactl" '… also by poll and epoll'
-near "$(grep -F "ioctl;" "$tmp/folded" | grep -F "[gpu: RM_CONTROL] /dev/nvidia-test-$$/nvidiactl" |
+	'\[gpu: epoll_wait\] nvidiactl.*\[gpu: poll\] nvidiactl' '… also by poll and epoll'
+near "$(grep -F "ioctl;" "$tmp/folded" | grep -F "[gpu: $build] nvidiactl" |
 	awk '{ s += $NF } END { printf "%d", s }')" "$(awk '$1 == 42 { print $2 }' "$tmp/log" | tail -n 30 |
 	awk '{ s += $1 } END { printf "%d", s }')" 100000000 '… and so do flame and record --wall, with their time'
 
