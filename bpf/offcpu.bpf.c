@@ -267,6 +267,7 @@ static __always_inline void miss_leave(struct thread *t, struct task_struct *tas
 	if (now_ns < t->since_ns || ran_ns > now_ns - t->since_ns)
 		return;
 	t->gap.begin_ns = 0; /* it may have waited for events, or not */
+	t->switches++;
 	t->on_ns += ran_ns;
 	t->untold_ns += setup.with_ticks ? ran_ns : 0;
 	t->since_ns += ran_ns;

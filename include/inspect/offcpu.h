@@ -60,7 +60,7 @@ struct offcpu_wait {
 typedef int offcpu_wait_fn(void *ctx, const struct offcpu_wait *w);
 
 struct offcpu_lost {
-	uint64_t stacks_unsent; /* ring full; taken with the next wait at the same place */
+	uint64_t stacks_unsent; /* ring full; sent with the next wait at the same place */
 	uint64_t stacks_full;   /* more different stacks than there is room for */
 	uint64_t rows_full;     /* waits, when too many rows changed at once */
 	uint64_t totals_full;   /* threads that ended at once */

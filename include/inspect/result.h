@@ -60,6 +60,7 @@ struct section {
 	bool fits;        /* the limit was not asked for: a terminal's height lowers it */
 	bool is_object;   /* one row: in JSON an object, not an array */
 	bool blocks;      /* texts too long for columns: a row is a paragraph */
+	bool sum_first;   /* the first row is the sum: percentages left out for the width tell it */
 	const char *more; /* what shows the rest: "--all" */
 };
 

@@ -82,6 +82,8 @@ struct waits {
 	ARRAY(struct wait_loop) loops;     /* with the longest gap first */
 	struct offcpu_lost lost;
 	struct gpu_losses gpu_lost;
+	uint64_t without_stack;  /* waits whose stack has not come */
+	uint64_t without_link;   /* waits with a waker whose stack has not come */
 	uint64_t parts_left_out; /* ns of parts beyond the bound: in sites alone */
 	uint64_t start_ns, end_ns;
 };
@@ -103,6 +105,16 @@ int waits_finish(struct waits *w, const struct offcpu_ended *threads, size_t n);
 /* When the profile has its names: reasons of sites, and from them of threads. 0 or -ENOMEM. */
 struct profile;
 int waits_classify(struct waits *w, const struct profile *p);
+
+/* What is missing, by cause. */
+struct wait_loss {
+	const char *key;
+	uint64_t n;
+	const char *text; /* behind the number */
+};
+enum { WAIT_LOSSES = 12 };
+void waits_losses(const struct waits *w, struct wait_loss ret[WAIT_LOSSES]);
+uint64_t waits_lost(const struct waits *w); /* their sum */
 
 /* The thread of a serial, or NULL. */
 const struct wait_thread *waits_thread(const struct waits *w, uint32_t serial);

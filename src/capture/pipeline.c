@@ -235,14 +235,14 @@ static struct frame frame_of(struct profile *profile, uint32_t pid, const struct
 }
 
 /* What stands below the outermost frame that was found. */
-static int add_truncated_root(struct pipeline *p, enum unwind_stop stop)
+static int add_truncated_root(struct pipeline *p, enum unwind_stop stop, uint64_t count)
 {
 	char name[80];
 	int n = snprintf(name, sizeof(name), "[truncated: %s]", unwind_stop_text(stop));
 	uint32_t frame;
 	int err = profile_named_frame(p->profile, FRAME_SYNTHETIC, name, (size_t)n, "", 0, &frame);
 
-	p->profile->losses.truncated_by[stop]++;
+	p->profile->losses.truncated_by[stop] += count;
 	return err ? err : array_push(&p->frames, p->profile->frames.v[frame]);
 }
 
@@ -261,8 +261,8 @@ static void drop_garbage(struct pipeline *p, uint32_t pid)
 		p->chain.n = n;
 }
 
-/* The frames of a sample, leaf first, into p->frames. */
-static int read_frames(struct pipeline *p, const struct sample *s)
+/* The frames of a sample, which stands for so many, leaf first, into p->frames. */
+static int read_frames(struct pipeline *p, const struct sample *s, uint64_t count)
 {
 	int err = 0;
 
@@ -277,8 +277,8 @@ static int read_frames(struct pipeline *p, const struct sample *s)
 	for (size_t i = 0; i < p->chain.n && !err; i++)
 		err = array_push(&p->frames, frame_of(p->profile, s->pid, &p->chain.v[i]));
 	if (!err && s->stop > UNWIND_END)
-		err = add_truncated_root(p, s->stop);
-	p->profile->losses.guessed += s->guessed;
+		err = add_truncated_root(p, s->stop, count);
+	p->profile->losses.guessed += s->guessed ? count : 0;
 	return err;
 }
 
@@ -321,10 +321,10 @@ static int add_sample(struct pipeline *p, struct event *e, const struct perf_eve
 	if (!profile->start_ns)
 		profile->start_ns = e->time_ns;
 	profile->end_ns = e->time_ns;
-	profile->losses.samples++;
+	profile->losses.samples += waits.count;
 	err = read_chain(p, s);
 	if (!err && !in_time(p, e->time_ns)) {
-		profile->losses.filtered++;
+		profile->losses.filtered += waits.count;
 		return 0;
 	}
 	if (!err)
@@ -332,11 +332,11 @@ static int add_sample(struct pipeline *p, struct event *e, const struct perf_eve
 	if (!err)
 		err = map_event(p, s->event, &event);
 	if (!err)
-		err = read_frames(p, s);
+		err = read_frames(p, s, waits.count);
 	if (err)
 		return err;
 	if (!p->frames.n)
-		profile->losses.without_stack++;
+		profile->losses.without_stack += waits.count;
 	/* The clocks' timer does not run faster than this, whatever period was asked for and is
 	 * stated (perf_swevent_start_hrtimer). */
 	weight = profile->events.v[event].is_time ? MAX(s->weight, CLOCK_PERIOD_MIN_NS) : s->weight;

@@ -128,6 +128,7 @@ static int add_link(struct waiting *s, uint32_t waker, const struct stack_record
 static int add_links(struct waiting *s, const struct offcpu_wait *wait, struct wait_sample *sample)
 {
 	const struct offcpu_chain *chain = wait->chain;
+	bool missing = false;
 	int err;
 
 	if (!s->with_wakers)
@@ -137,9 +138,13 @@ static int add_links(struct waiting *s, const struct offcpu_wait *wait, struct w
 		return err;
 	if (!chain)
 		return add_link(s, wait->key->waker, NULL, sample);
-	for (uint32_t i = 0; i < chain->n && !err; i++)
-		err = add_link(s, chain->links[i].waker,
-			       offcpu_stack(s->probe, chain->links[i].stack), sample);
+	for (uint32_t i = 0; i < chain->n && !err; i++) {
+		const struct stack_record *stack = offcpu_stack(s->probe, chain->links[i].stack);
+
+		missing |= chain->links[i].stack && !stack;
+		err = add_link(s, chain->links[i].waker, stack, sample);
+	}
+	s->waits->without_link += missing ? wait->row->count : 0;
 	return err;
 }
 
@@ -186,6 +191,7 @@ static int pass_wait(void *ctx, const struct offcpu_wait *raw)
 		err = waits_add(s->waits, wait->key, wait->row, label, &site);
 	if (err)
 		return err;
+	s->waits->without_stack += wait->key->stack && !wait->stack ? wait->row->count : 0;
 	sample = sample_of(s, wait, label, wait->row->wait_ns, site);
 	err = add_links(s, wait, &sample);
 	if (!err && wait->row->wait_ns)
@@ -374,8 +380,7 @@ static int emit_gaps(struct waiting *s)
 	return err;
 }
 
-/* Waits that found no place in the program's rows are what is lost; what else is missing has a note
- * of its own (struct offcpu_lost). */
+/* What is lost is the sum of all that is missing; of each kind there is a note. */
 int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 {
 	struct waiting *s = waiting_of(source);
@@ -390,6 +395,7 @@ int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 		.header = {.type = PERF_RECORD_LOST, .size = sizeof(record)},
 		.id = s->id,
 		.time_ns = s->since_ns,
+		.cpu = UINT32_MAX, /* of no one */
 		.identifier = s->id,
 	};
 	const struct offcpu_ended *threads;
@@ -407,40 +413,18 @@ int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 	offcpu_losses(s->probe, &s->waits->lost);
 	if (!err && s->gpu.config)
 		err = offcpu_gpu_losses(s->probe, &s->waits->gpu_lost);
-	record.lost = s->waits->lost.rows_full;
+	record.lost = waits_lost(s->waits);
 	return err || !record.lost ? err : emit(ctx, &record.header, sizeof(record));
 }
 
 int waiting_notes(const struct source *source, note_list *notes)
 {
 	const struct waiting *s = waiting_of(source);
-	const struct offcpu_lost *l = &s->waits->lost;
-	const struct gpu_losses *g = &s->waits->gpu_lost;
-	const struct {
-		uint64_t n;
-		const char *text;
-	} all[] = {
-		{l->rows_full, "waits are in no row: too many different ones at once"},
-		{l->stacks_unsent, "stacks did not fit into the ring: their waits have none, or "
-				   "got it with the next one (--mmap-pages makes rings larger)"},
-		{l->stacks_full, "waits have no stack: there are too many different ones"},
-		{l->chains_lost, "waits do not say who woke whom: too many different ones, or the "
-				 "ring was full"},
-		{l->totals_full, "threads that ended are missing from the summary: too many at "
-				 "once"},
-		{l->threads_full, "threads were not watched: no memory for them"},
-		{l->loops_full, "gaps of event loops are in no row: too many threads have a loop"},
-		{l->side_records, "records about processes and their mappings were lost: some "
-				  "names may be missing"},
-		{g->rows_full, "calls have no name: too many different ones"},
-		{g->threads_dropped, "calls were not watched: no memory for their threads"},
-		{g->reads_failed, "fields of calls could not be read: their names lack them"},
-		{g->events, "calls are missing from what was allocated and freed: the ring was "
-			    "full"},
-	};
+	struct wait_loss all[WAIT_LOSSES];
 	int err = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(all) && !err; i++)
+	waits_losses(s->waits, all);
+	for (size_t i = 0; i < WAIT_LOSSES && !err; i++)
 		if (all[i].n)
 			err = note_add(notes, "%llu %s", (unsigned long long)all[i].n, all[i].text);
 	if (!err && s->waits->parts_left_out)

@@ -283,6 +283,54 @@ int waits_classify(struct waits *w, const struct profile *p)
 	return err;
 }
 
+/* --- what is missing -------------------------------------------------------------------------- */
+
+void waits_losses(const struct waits *w, struct wait_loss ret[WAIT_LOSSES])
+{
+	const struct offcpu_lost *l = &w->lost;
+	const struct gpu_losses *g = &w->gpu_lost;
+	const struct wait_loss all[] = {
+		{"waits", l->rows_full, "waits are in no row: too many different ones at once"},
+		{"stacks", w->without_stack,
+		 l->stacks_full ? "waits have no stack: there are too many different ones"
+				: "waits have no stack: it did not fit into the ring "
+				  "(--mmap-pages makes rings larger)"},
+		{"waker_stacks", w->without_link,
+		 "waits do not say where their waker was: its stack did not fit into the ring"},
+		{"chains", l->chains_lost,
+		 "waits do not say who woke whom: too many different ones, or the ring was full"},
+		{"ended_threads", l->totals_full,
+		 "threads that ended are missing from the summary: too many at once"},
+		{"threads", l->threads_full, "threads were not watched: no memory for them"},
+		{"gaps", l->loops_full,
+		 "gaps of event loops are in no row: too many threads have a loop"},
+		{"records", l->side_records,
+		 "records about processes and their mappings were lost: some names may be "
+		 "missing"},
+		{"names", g->rows_full, "calls have no name: too many different ones"},
+		{"gpu_threads", g->threads_dropped,
+		 "calls were not watched: no memory for their threads"},
+		{"fields", g->reads_failed,
+		 "fields of calls could not be read: their names lack them"},
+		{"gpu_events", g->events,
+		 "calls are missing from what was allocated and freed: the ring was full"},
+	};
+
+	_Static_assert(ARRAY_SIZE(all) == WAIT_LOSSES, "all of them");
+	memcpy(ret, all, sizeof(all));
+}
+
+uint64_t waits_lost(const struct waits *w)
+{
+	struct wait_loss all[WAIT_LOSSES];
+	uint64_t n = 0;
+
+	waits_losses(w, all);
+	for (size_t i = 0; i < WAIT_LOSSES; i++)
+		n += all[i].n;
+	return n;
+}
+
 uint64_t wait_site_percentile(const struct wait_site *s, double percent)
 {
 	uint64_t n = 0, below = 0;

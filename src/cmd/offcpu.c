@@ -194,8 +194,11 @@ static int print(const struct offcpu_values *v, const struct recording *rec, str
 	quality_facts(&r, rec->profile);
 	for (size_t i = 0; i < rec->profile->notes.n; i++)
 		result_note(&r, "%s", rec->profile->notes.v[i]);
-	result_note(&r, "p50 and p99 of waits come from histograms: up to 11 %% off; max is exact");
 	err = wait_groups_make(rec->waits, rec->profile, as_text && !v->all, &groups);
+	if (!err && groups.n)
+		result_note(&r, "of a wait, all is up to its wake-up: what follows until a CPU is "
+				"free is runnable, above; share is of the time of all threads; p50 "
+				"and p99 are up to 11 %% off");
 	if (!err)
 		err = offcpu_tables(&r, &view);
 	if (err)

@@ -68,8 +68,8 @@ static int by_time(const void *a, const void *b)
 
 	if (x->idle != y->idle)
 		return x->idle ? 1 : -1;
-	if (wait_group_ns(x) != wait_group_ns(y))
-		return wait_group_ns(x) < wait_group_ns(y) ? 1 : -1;
+	if (wait_site_ns(&x->sum) != wait_site_ns(&y->sum))
+		return wait_site_ns(&x->sum) < wait_site_ns(&y->sum) ? 1 : -1;
 	return (x->first > y->first) - (x->first < y->first);
 }
 
@@ -105,13 +105,13 @@ static void add_without_place(struct wait_group *g, const struct wait_site *s)
 static void begin_group(struct wait_group *g, const struct wait_site *s, uint32_t index)
 {
 	*g = (struct wait_group){
-		.sum = *s, .n_labels = 1, .site_ns = s->wait_ns + s->queue_ns, .first = index};
+		.sum = *s, .n_labels = 1, .site_ns = wait_site_ns(s), .first = index};
 }
 
 static void join_group(struct wait_group *g, const struct wait_site *s, uint32_t index,
 		       uint32_t *next)
 {
-	uint64_t ns = s->wait_ns + s->queue_ns;
+	uint64_t ns = wait_site_ns(s);
 
 	add_site(&g->sum, s);
 	next[index] = g->first;
@@ -135,7 +135,7 @@ static void fill_group(const struct waits *w, const struct place *e, size_t n, u
 		if (i)
 			join_group(g, e[i].site, (uint32_t)(e[i].site - w->sites.v), next);
 		g->n_labels += i && is_new;
-		ns = (is_new ? 0 : ns) + e[i].site->wait_ns + e[i].site->queue_ns;
+		ns = (is_new ? 0 : ns) + wait_site_ns(e[i].site);
 		if (ns > g->label_ns) {
 			g->label_ns = ns;
 			g->sum.label = e[i].site->label;

@@ -28,9 +28,10 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 		     struct wait_groups *ret);
 void wait_groups_release(struct wait_groups *g);
 
-static inline uint64_t wait_group_ns(const struct wait_group *g)
+/* Up to the wake-up; what follows until a CPU is free is the time of those that could run alone. */
+static inline uint64_t wait_site_ns(const struct wait_site *s)
 {
-	return g->sum.wait_ns + g->sum.queue_ns;
+	return s->reason == WAIT_RUNNABLE ? s->queue_ns : s->wait_ns;
 }
 
 #endif

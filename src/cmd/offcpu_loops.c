@@ -180,12 +180,14 @@ int offcpu_add_loops(struct result *r, const struct offcpu_view *v)
 
 	if (err)
 		return err;
-	add_loops(r, w);
-	add_gaps(r, v, &gaps);
+	if (w->loops.n || !v->as_text) {
+		add_loops(r, w);
+		add_gaps(r, v, &gaps);
+	}
 	for (size_t i = 0; i < w->loops.n && (!i || v->all || !v->as_text); i++)
 		add_histogram(r, w, &w->loops.v[i]);
 	if (!w->loops.n)
-		result_note(r, "no event loop: nobody waited in epoll_wait, poll or select");
+		result_note(r, "no event loop: no thread waited in epoll_wait, poll or select");
 	free(gaps.v);
 	return 0;
 }

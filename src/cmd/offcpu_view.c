@@ -3,7 +3,7 @@
 
 #include <inspect/term.h>
 
-enum { THREADS_SHOWN = 10, REASONS_SHOWN = 4, REASONS_IN_LINE = 2 };
+enum { THREADS_SHOWN = 10, REASONS_IN_LINE = 2 };
 
 double offcpu_percent(uint64_t part, uint64_t whole)
 {
@@ -89,7 +89,7 @@ static size_t rank_reasons(const struct thread_sums *s, enum wait_reason *ret)
 enum { BEFORE_REASONS = 7 };
 
 static size_t thread_columns(struct result *r, const enum wait_reason *rank, size_t n,
-			     struct column *ret)
+			     const struct thread_sums *sums, bool all, struct column *ret)
 {
 	static const struct column first[BEFORE_REASONS] = {
 		{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY},
@@ -100,8 +100,9 @@ static size_t thread_columns(struct result *r, const enum wait_reason *rank, siz
 		{"waiting_percent", "waiting", CELL_PERCENT, 0},
 		{"idle_percent", "idle", CELL_PERCENT, COLUMN_DATA_ONLY},
 	};
-	static const struct column last[] = {
-		{"unknown_percent", "not seen", CELL_PERCENT, COLUMN_DATA_ONLY},
+	const struct column last[] = {
+		{"unknown_percent", "left out", CELL_PERCENT,
+		 sums->unknown_ns ? 0 : COLUMN_DATA_ONLY},
 		{"switches", "switches", CELL_COUNT, COLUMN_DATA_ONLY},
 		{"comm", "thread", CELL_TEXT, COLUMN_CUT},
 	};
@@ -116,7 +117,7 @@ static size_t thread_columns(struct result *r, const enum wait_reason *rank, siz
 		for (char *c = key; *c; c++)
 			*c = *c == ' ' ? '_' : *c;
 		ret[at] = (struct column){result_text(r, "%s", key), name, CELL_PERCENT,
-					  i < REASONS_SHOWN ? COLUMN_SPARE : COLUMN_DATA_ONLY};
+					  all ? 0 : COLUMN_SPARE};
 	}
 	memcpy(ret + at, last, sizeof(last));
 	return at + ARRAY_SIZE(last);
@@ -159,7 +160,8 @@ int offcpu_add_threads(struct result *r, const struct offcpu_view *v, const char
 
 	if (!order || !columns)
 		return -ENOMEM;
-	section = result_section(r, key, "", columns, thread_columns(r, rank, n_reasons, columns));
+	section = result_section(r, key, "", columns,
+				 thread_columns(r, rank, n_reasons, &all, v->all, columns));
 	for (size_t i = 0; i < w->threads.n; i++)
 		order[i] = &w->threads.v[i];
 	if (w->threads.n)
@@ -176,17 +178,64 @@ int offcpu_add_threads(struct result *r, const struct offcpu_view *v, const char
 	if (!r->failed) {
 		r->sections.v[section].limit = THREADS_SHOWN;
 		r->sections.v[section].more = "--all";
+		r->sections.v[section].sum_first = true;
 	}
 	return 0;
 }
 
+/* What is missing, as data; for people it is in the notes. */
+static void add_losses(struct result *r, const struct waits *w)
+{
+	struct column *columns = arena_alloc(&r->arena, WAIT_LOSSES * sizeof(*columns));
+	struct cell cells[WAIT_LOSSES];
+	struct wait_loss all[WAIT_LOSSES];
+	size_t section;
+
+	if (!columns) {
+		r->failed = true;
+		return;
+	}
+	waits_losses(w, all);
+	for (size_t i = 0; i < WAIT_LOSSES; i++) {
+		columns[i] = (struct column){all[i].key, "", CELL_COUNT, COLUMN_DATA_ONLY};
+		cells[i] = cell_u64(CELL_COUNT, all[i].n);
+	}
+	section = result_section(r, "losses", "", columns, WAIT_LOSSES);
+	result_row(r, section, cells);
+	if (!r->failed)
+		r->sections.v[section].is_object = true;
+}
+
+/* In place of empty tables. */
+static void note_nothing(struct result *r, const struct offcpu_view *v)
+{
+	const struct waits *w = v->waits;
+
+	if (!w->threads.n)
+		result_note(r, "no thread of the target was seen: it had ended, or ended before "
+			       "measuring began");
+	else if (sum_all(w).unknown_ns)
+		result_note(r,
+			    "no wait to show: all that there were are left out by --min-wait and "
+			    "--max-wait, or lost");
+	else if (!v->groups->n)
+		result_note(r, "no wait to show: no thread of the target was off its CPU");
+}
+
 int offcpu_tables(struct result *r, const struct offcpu_view *v)
 {
-	int err = offcpu_add_threads(r, v, "threads");
+	int err = 0;
 
+	add_losses(r, v->waits);
+	if (v->as_text && !v->groups->n)
+		note_nothing(r, v);
+	if (!v->as_text || v->waits->threads.n)
+		err = offcpu_add_threads(r, v, "threads");
 	if (!err && v->with_loops)
 		err = offcpu_add_loops(r, v);
-	return err ? err : offcpu_add_waits(r, v, sum_all(v->waits).wall_ns);
+	if (err || (v->as_text && !v->groups->n))
+		return err;
+	return offcpu_add_waits(r, v, sum_all(v->waits).wall_ns);
 }
 
 /* --- the first line --------------------------------------------------------------------------- */
@@ -249,6 +298,8 @@ void offcpu_headline(struct strbuf *b, const struct offcpu_view *v)
 		strbuf_printf(b, " · %.0f %% throttled", offcpu_percent(throttled, s.wall_ns));
 	if (throttled && l->n_throttled > 0)
 		strbuf_printf(b, " (%lld times)", (long long)l->n_throttled);
+	if (offcpu_percent(s.unknown_ns, s.wall_ns) >= 1)
+		strbuf_printf(b, " · %.0f %% left out", offcpu_percent(s.unknown_ns, s.wall_ns));
 	put_hottest(b, v);
 	strbuf_printf(b, " · lost %llu", (unsigned long long)v->recording->profile->losses.lost);
 }

@@ -130,7 +130,7 @@ const char *offcpu_group_text(struct result *r, const struct waits *w, const str
 	if (g->n_labels == 1)
 		return l->text;
 	/* Python's lock is two words in turn. */
-	if (str_ends(l->text, "(GIL)") || g->label_ns >= wait_group_ns(g) / 100 * LABEL_PERCENT)
+	if (str_ends(l->text, "(GIL)") || g->label_ns >= g->sum.wait_ns / 100 * LABEL_PERCENT)
 		return result_text(r, "%s +%zu", l->text, g->n_labels - 1);
 	return result_text(r, "%.*s, %zu %s", call, l->text, g->n_labels,
 			   l->reason == WAIT_LOCK    ? "locks"
@@ -147,8 +147,8 @@ static void put_wait(struct result *r, size_t section, const struct waits *w,
 	bool is_merged = runnable || l->reason == WAIT_THROTTLED;
 	const struct cell cells[] = {
 		cell_u64(CELL_COUNT, number),
-		cell_double(CELL_PERCENT, offcpu_percent(wait_group_ns(g), wall_ns)),
-		cell_u64(CELL_NS, runnable ? s->queue_ns : s->wait_ns),
+		cell_double(CELL_PERCENT, offcpu_percent(wait_site_ns(s), wall_ns)),
+		cell_u64(CELL_NS, wait_site_ns(s)),
 		cell_u64(CELL_NS, runnable ? 0 : s->queue_ns),
 		cell_u64(CELL_COUNT, s->count),
 		cell_u64(CELL_NS, wait_site_percentile(s, 50)),

@@ -36,12 +36,23 @@ static void samples_line(struct result *r, const struct profile *p)
 	result_fact(r, "", "samples", cell_text(r, strbuf_str(&b)));
 }
 
+/* Waits and calls that were added up: their losses are of several kinds. */
+static bool is_added_up(const struct profile *p)
+{
+	return p->events.n && !p->events.v[0].is_time && str_eq(p->events.v[0].unit, "ns");
+}
+
 static void lost_line(struct result *r, const struct profile *p)
 {
 	const struct losses *l = &p->losses;
 	CLEANUP(strbuf_release) struct strbuf b = {0};
 
 	strbuf_printf(&b, "%llu", (unsigned long long)l->lost);
+	if (l->lost && is_added_up(p)) {
+		strbuf_puts(&b, ": the notes say of what");
+		result_fact(r, "", "lost", cell_text(r, strbuf_str(&b)));
+		return;
+	}
 	if (l->lost)
 		strbuf_printf(&b, " (%.1f %% of what there was",
 			      percent(l->lost, l->lost + l->samples));

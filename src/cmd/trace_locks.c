@@ -4,6 +4,7 @@
 
 #include <inspect/clock.h>
 #include <inspect/code_names.h>
+#include <inspect/near_miss.h>
 
 enum { LOCK_COLUMNS = 20, LOCKS_SHOWN = 15, STACKS_SHOWN = 1 };
 
@@ -56,9 +57,14 @@ struct shown_lock {
 	struct lock_facts facts;
 };
 
+enum { OTHERS_SHOWN = 3 };
+
 struct shown_locks {
 	ARRAY(struct shown_lock) v;
 	uint64_t total_ns;
+	const char *others[OTHERS_SHOWN]; /* the first that --lock leaves out */
+	size_t n_others;
+	struct near_misses near;
 };
 
 static struct cell thread_cell(const struct trace_view *view, const struct lock_role *role,
@@ -139,6 +145,7 @@ static int choose(const struct trace_view *view, struct result *r, struct shown_
 	CLEANUP(lock_details_release) struct lock_details details = {0};
 	int err = trace_sorted_rows(view->table, view->v->sort, &order);
 
+	ret->near.word = view->v->lock ? view->v->lock : "";
 	if (!err)
 		err = lock_details_sort(view->table, &details);
 	for (size_t i = 0; i < view->table->rows.n && !err; i++) {
@@ -147,8 +154,13 @@ static int choose(const struct trace_view *view, struct result *r, struct shown_
 
 		if (r->failed)
 			return -ENOMEM;
-		if (!is_wanted(view, &row->key, lock.name))
+		if (!is_wanted(view, &row->key, lock.name)) {
+			near_misses_add(&ret->near, lock.name);
+			if (ret->n_others < OTHERS_SHOWN)
+				ret->others[ret->n_others] = lock.name;
+			ret->n_others++;
 			continue;
+		}
 		lock.facts = lock_facts_of(view, &details, row->key.stack, row->key.pid);
 		lock.kind = kind_of(view, &row->key, &lock.facts);
 		ret->total_ns += trace_row_wall_ns(row);
@@ -169,6 +181,24 @@ static const char *next_command(const struct shown_lock *top, const char *target
 	return result_text(r, "inspect offcpu --wakers %s", target);
 }
 
+/* --lock: which there are, if that was none of them. */
+static const char *no_such_lock(const struct trace_view *view, const struct shown_locks *locks,
+				struct result *r)
+{
+	CLEANUP(strbuf_release) struct strbuf b = {0};
+	size_t n = MIN(locks->n_others, (size_t)OTHERS_SHOWN);
+
+	strbuf_printf(&b, "nobody waited at a lock %s", view->v->lock);
+	for (size_t i = 0; i < locks->near.n; i++)
+		strbuf_printf(&b, "%s%s%s", i ? ", " : ": did you mean ", locks->near.best[i].name,
+			      i + 1 < locks->near.n ? "" : "?");
+	for (size_t i = 0; i < n && !locks->near.n; i++)
+		strbuf_printf(&b, "%s%s", i ? ", " : "; most waiting was at ", locks->others[i]);
+	if (locks->n_others > n && !locks->near.n)
+		strbuf_printf(&b, " and %zu more", locks->n_others - n);
+	return result_text(r, "%s", strbuf_str(&b));
+}
+
 static void put_summary(const struct trace_view *view, const struct shown_locks *locks,
 			const char *target, struct result *r)
 {
@@ -176,7 +206,9 @@ static void put_summary(const struct trace_view *view, const struct shown_locks 
 	double seconds = (double)view->table->elapsed_ns / 1e9;
 
 	if (!top || !locks->total_ns || seconds <= 0) {
-		result_fact(r, "summary", "locks", cell_text(r, "nobody waited at a lock"));
+		result_fact(r, "summary", "locks",
+			    cell_text(r, top || !locks->n_others ? "nobody waited at a lock"
+								 : no_such_lock(view, locks, r)));
 		return;
 	}
 	result_fact(

@@ -238,12 +238,18 @@ static void table_left_out(struct table *t)
 {
 	CLEANUP(strbuf_release) struct strbuf line = {0};
 
-	for (size_t i = 0; i < t->section->n_columns; i++)
-		if (t->section->columns[i].flags & COLUMN_SPARE && !t->drawn[i] &&
-		    column_is_drawn(&t->section->columns[i]))
-			strbuf_printf(&line, "%s%s",
-				      line.n ? ", " : "note: columns left out for the width: ",
-				      t->section->columns[i].title);
+	for (size_t i = 0; i < t->section->n_columns; i++) {
+		const struct column *c = &t->section->columns[i];
+
+		if (!(c->flags & COLUMN_SPARE) || t->drawn[i] || !column_is_drawn(c))
+			continue;
+		strbuf_printf(&line, "%s%s",
+			      line.n ? ", " : "note: columns left out for the width: ", c->title);
+		if (t->section->sum_first && c->type == CELL_PERCENT) {
+			strbuf_putc(&line, ' ');
+			cell_show(&line, table_cell(t, 0, i), c->flags);
+		}
+	}
 	if (line.n)
 		put_line(t->out, &t->text, t->options, strbuf_str(&line));
 }

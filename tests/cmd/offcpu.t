@@ -44,6 +44,9 @@ is "$(jq -r '[.waits[] | select(.reason == "sleep")] | map(.waker) | unique | .[
 is "$(jq '[.waits[] | select(.for == "futex the_lock") | .p50_ns <= .p99_ns and .p99_ns <= .max_ns] | all' \
 	"$tmp/a.json")" true 'percentiles are in order'
 is "$(jq -r -f "$tmp/sums.jq" "$tmp/a.json")" '4 true' 'the time of each thread adds up'
+is "$(jq '([.threads[] | select(.tid) | .wall_ns] | add) as $all |
+	[.waits[] | (.percent - 100 * .wait_ns / $all) | fabs < 1e-6] | all' "$tmp/a.json")" true \
+	'a share is the time beside it, of the time of all threads'
 
 # --- the file, and the picture --------------------------------------------------------------------
 
@@ -74,6 +77,8 @@ ok 'grep -q "\[waiting: read pipe:\[[0-9]*\]\]_\[k\];\[woken by feeder\]_\[k\];.
 exits 0 'record --wall' sh -c "exec '$INSPECT' record --wall --json -F 499 -o '$tmp/w.data' -- '$W/wait_shares' 1.5 2>'$tmp/truth'"
 mv "$tmp/out" "$tmp/w.json"
 "$INSPECT" flame --folded "$tmp/w.data" >"$tmp/w.folded" 2>"$tmp/err"
+is "$(jq .samples "$tmp/w.json")" "$("$INSPECT" report --json "$tmp/w.data" 2>"$tmp/err" | jq '[.samples, .events[0].samples] | unique[]')" \
+	'record and report count the same samples'
 wall=$(truth wall)
 # leaf PATTERN: ns of the worker at leaves that match
 leaf() { awk -v leaf="$1" '/^worker;/ && $0 ~ leaf " ?_?\\[?k?\\]? [0-9]+$" { n += $NF } END { printf "%d\n", n }' "$tmp/w.folded"; }
@@ -256,6 +261,11 @@ is "$("$INSPECT" flame --folded "$tmp/pool.data" 2>/dev/null | grep -cE '__trace
 
 # --- options --------------------------------------------------------------------------------------
 
+COLUMNS=60 "$INSPECT" offcpu --stacks 0 -- "$W/wait_shares" 0.2 >"$tmp/narrow" 2>&1
+like "$(cat "$tmp/narrow")" 'columns left out for the width: .*pipe [0-9.]+%' \
+	'reasons for which there is no room are told with their share'
+like "$(COLUMNS=60 "$INSPECT" offcpu --all --stacks 0 -- "$W/wait_shares" 0.2 2>&1)" 'waiting +(sleep|lock) +(sleep|lock) +pipe' \
+	'--all: all reasons'
 "$INSPECT" offcpu --json --min-wait 10ms -- "$W/wait_shares" 1 >"$tmp/min.json" 2>"$tmp/err"
 is "$(jq '[.waits[] | .wait_ns + .queue_ns >= .count * 1e7] | all' "$tmp/min.json")" true '--min-wait leaves shorter waits out'
 is "$(jq -r -f "$tmp/sums.jq" "$tmp/min.json")" '4 true' 'and says how much that was'

@@ -133,12 +133,14 @@ is "$(jq -r '[.waits[] | select(.reason == "poll") | .for, .before, .open]  | jo
 # --- what is missing ------------------------------------------------------------------------------
 
 "$INSPECT" offcpu --json --mmap-pages 1 -- "$W/losses" stacks >"$tmp/ring.json" 2>"$tmp/err"
-unsent=$(jq -r '.notes[]' "$tmp/ring.json" | awk '/ stacks did not fit into the ring/ { print $1 }')
-ok '[ "${unsent:-0}" -gt 100 ]' 'a ring of one page: stacks that did not fit are counted'
-# Everybody's: those of other processes too.
-records=$(jq -r '.notes[]' "$tmp/ring.json" | awk '/ records about processes/ { print $1 }')
-ok '[ "${records:-0}" -lt "$unsent" ]' \
-	'apart from records about processes'
+unsent=$(jq -r '.notes[]' "$tmp/ring.json" | awk '/ waits have no stack: it did not fit into the ring/ { print $1 }')
+ok '[ "${unsent:-0}" -gt 100 ]' 'a ring of one page: waits whose stack did not fit are counted'
+is "$(jq .losses.stacks "$tmp/ring.json")" "$unsent" '… as data'
+is "$(jq '.lost == ([.losses[]] | add)' "$tmp/ring.json") $(jq -r '.summary | test(" lost '"$(jq .lost "$tmp/ring.json")"'$")' "$tmp/ring.json")" \
+	'true true' 'what is lost is the sum of all kinds, in the first line too'
+# Its main thread is there from its exec on, each switch is the beginning of one wait, but the last.
+is "$(jq '([.waits[].count] | add) + .losses.waits' "$tmp/ring.json")" \
+	"$(jq '([.threads[] | select(.tid) | .switches] | add) - 1' "$tmp/ring.json")" 'and no wait is missing'
 near "$(jq '[.threads[] | select(.tid) | .running_percent + .runnable_percent + .waiting_percent] | min' "$tmp/ring.json")" \
 	100 2 'their waits are there all the same'
 "$INSPECT" offcpu --json -- "$W/losses" absent >"$tmp/absent.json" 2>"$tmp/err"

@@ -116,6 +116,10 @@ ok '[ "$(of first .oldest_ns)" -ge 490000000 ]' '… with their age'
 like "$(jq -r .summary l.json)" "next: inspect stack -p $pid\$" '… and stack is next'
 locks --lock second -p $pid -d 0.2
 is "$(jq '.locks | length' l.json)" 1 '--lock picks one by name'
+locks --lock frist -p $pid -d 0.1
+is "$(jq -r .summary l.json)" 'nobody waited at a lock frist: did you mean first?' '… and says which is like it'
+locks --lock NOSUCH -p $pid -d 0.1
+like "$(jq -r .summary l.json)" '^nobody waited at a lock NOSUCH; most waiting was at (first|second), (second|first)' '… or which there are'
 kill $pid
 
 # --- how long they are held ---
