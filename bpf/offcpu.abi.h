@@ -19,6 +19,7 @@ enum {
 	OFFCPU_PAGE_BYTES = 4096,       /* the least */
 	OFFCPU_LINKS = 4,               /* who woke whom: so far back */
 	OFFCPU_LOOP_TICK_NS = 2000000,  /* what runs is looked at as often */
+	OFFCPU_LOOP_RETURN_NS = 20000,  /* of CPU, that a call takes to return after a wait */
 	OFFCPU_CHAIN_MARK = 0x4e494843, /* "CHIN": which message it is */
 	OFFCPU_FILES_MAX = 1024,
 	OFFCPU_FILE_PARTS = 16, /* of a path, from the leaf up */

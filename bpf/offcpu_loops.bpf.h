@@ -197,6 +197,10 @@ static __always_inline void loop_tick(struct bpf_perf_event_data *ctx, struct un
 	if (!context_is_user(ctx) && stack_registers(w, task) == UNWIND_CONTINUE)
 		nr = regs_syscall(task, &w->regs, &arg);
 	if (is_loop_call(&t->gap, nr, arg)) {
+		/* Likely the call that has just waited, on its way out. */
+		if (t->gap.begin_ns && !t->gap.from_tick &&
+		    loop_ran_ns(t, now_ns) - t->gap.begin_on_ns < OFFCPU_LOOP_RETURN_NS)
+			return;
 		loop = loop_note(t, nr);
 		if (loop)
 			loop->polls++;
