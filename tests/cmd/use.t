@@ -13,7 +13,7 @@ ok '[ ! -s "$tmp/err" ]' 'nothing on stderr'
 is "$(grep -E '^.{81,}' "$tmp/out")" '' 'fits 80 columns'
 like "$(sed -n 2p "$tmp/out")" '^# verdict: ' 'the second line is the answer'
 like "$(cat "$tmp/out")" '# no data: .*--all' 'what has no data is named'
-exits 0 '-v' "$INSPECT" use -d 0.1 -v
+exits 0 '-v' env -u COLUMNS "$INSPECT" use -d 0.1 -v
 like "$(cat "$tmp/out")" 'cpu_busy_percent +[0-9.]+ +80.00 +95.00 +/proc/stat' '-v: values, limits, sources'
 exits 0 '--all' "$INSPECT" use -d 0.1 --all
 is "$(grep -c '^CPU [0-9]' "$tmp/out")" "$(getconf _NPROCESSORS_ONLN)" '--all: every CPU'
@@ -28,7 +28,7 @@ like "$(cat "$tmp/out")" '# note: 2 child processes are not included; add --chil
 exits 0 '--children' "$INSPECT" use -d 0.1 --all -p $parent --children
 is "$(grep -c '^process CPU' "$tmp/out")" 3 '--children: they are part of it'
 kill $(pgrep -P $parent) $parent
-exits 0 '--explain' "$INSPECT" use --explain
+exits 0 '--explain' env -u COLUMNS "$INSPECT" use --explain
 like "$(cat "$tmp/out")" $'kv-cache-full\n    when: kv_cache_percent > 90' '--explain: rules'
 is "$(grep -E '^.{101,}' "$tmp/out")" '' '--explain: within 100 columns'
 exits 0 '--explain on a narrow terminal' env COLUMNS=50 "$INSPECT" use --explain --limit disk_await_ms=5/40
