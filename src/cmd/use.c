@@ -18,6 +18,7 @@
 
 #define WINDOW_NS (5 * NSEC_PER_SEC)
 #define WATCH_NS (2 * NSEC_PER_SEC)
+#define LIMIT_MAX 1e15
 
 /* --- options ---------------------------------------------------------------------------------- */
 
@@ -143,10 +144,16 @@ static void bind_options(struct use_values *v, struct option_binding *ret)
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
-/* Beyond 100 % no share gets: a limit there is a slip. A delay is of all threads together. */
+/* Beyond 100 % no share gets: a limit there is a slip. These are not of one thread, or not shares. */
 static double limit_max(const char *key)
 {
-	return str_ends(key, "_percent") && !str_eq(key, "run_delay_percent") ? 100 : 1e15;
+	static const char *const sums[] = {"run_delay_percent", "io_delay_percent",
+					   "process_cpu_percent", "retransmitted_percent"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(sums); i++)
+		if (str_eq(key, sums[i]))
+			return LIMIT_MAX;
+	return str_ends(key, "_percent") ? 100 : LIMIT_MAX;
 }
 
 static int parse_limit(const char *text, struct use_limit *limits, struct diag *d)

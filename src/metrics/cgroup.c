@@ -185,9 +185,8 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 		   "not in cpu.stat");
 	if (!isnan(now->cpu_pressure.some_us))
 		row_put(r, row, "cgroup_cpu_pressure_percent",
-			rate_of(now->cpu_pressure.some_us, before->cpu_pressure.some_us,
-				i->seconds) /
-				1e4);
+			pressure_percent(now->cpu_pressure.some_us, before->cpu_pressure.some_us,
+					 i->seconds));
 }
 
 static void put_memory_saturation(const struct interval *i, const struct cgroup *now,
@@ -198,9 +197,8 @@ static void put_memory_saturation(const struct interval *i, const struct cgroup 
 
 	if (!isnan(now->memory_pressure.full_us))
 		row_put(r, row, "cgroup_memory_pressure_percent",
-			rate_of(now->memory_pressure.full_us, before->memory_pressure.full_us,
-				i->seconds) /
-				1e4);
+			pressure_percent(now->memory_pressure.full_us,
+					 before->memory_pressure.full_us, i->seconds));
 	if (!isnan(b[CG_HIGH]))
 		row_put(r, row, "memory_high_per_second",
 			rate_of(b[CG_HIGH], a[CG_HIGH], i->seconds));

@@ -22,6 +22,13 @@ void pressure_read(const char *root, const char *path, struct pressure *ret)
 	}
 }
 
+double pressure_percent(double now_us, double before_us, double seconds)
+{
+	double percent = rate_of(now_us, before_us, seconds) / 1e4;
+
+	return percent > 100 ? 100 : percent;
+}
+
 /* user nice system idle iowait irq softirq steal; guest time is part of user time. Columns came
  * with time: what an old kernel lacks is 0. */
 static bool parse_times(const char *columns, struct cpu_times *ret)
@@ -246,9 +253,8 @@ static void put_saturation(const struct interval *i, struct use_report *r, struc
 	if (v && !isnan(v->v))
 		v->source = by_task ? i->tasks_now->table.source : "/proc/schedstat (run_delay)";
 	row_put_or(r, row, "cpu_pressure_percent",
-		   rate_of(i->now->cpu.pressure.some_us, i->before->cpu.pressure.some_us,
-			   i->seconds) /
-			   1e4,
+		   pressure_percent(i->now->cpu.pressure.some_us, i->before->cpu.pressure.some_us,
+				    i->seconds),
 		   "this kernel has no pressure stall information (psi=1)");
 	if (i->runnable.n)
 		row_put(r, row, "runnable_per_cpu", i->runnable.sum / i->runnable.n / (double)cpus);

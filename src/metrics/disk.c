@@ -111,9 +111,8 @@ static void pressure_row(const struct interval *i, struct use_report *r)
 	struct use_row *row = row_add(r, "host", "I/O", "");
 
 	row_put_or(r, row, "io_pressure_percent",
-		   rate_of(i->now->disk.pressure.some_us, i->before->disk.pressure.some_us,
-			   i->seconds) /
-			   1e4,
+		   pressure_percent(i->now->disk.pressure.some_us, i->before->disk.pressure.some_us,
+				    i->seconds),
 		   "this kernel has no pressure stall information (psi=1)");
 }
 

@@ -199,7 +199,7 @@ static void put_memory(const struct interval *i, struct use_report *r, struct us
 	if (v && !isnan(used))
 		v->text = report_text(r, "%.0f %% of %.1f GiB", used, total / (1 << 30));
 	row_put_or(r, row, "memory_pressure_percent",
-		   rate_of(now->pressure.full_us, before->pressure.full_us, i->seconds) / 1e4,
+		   pressure_percent(now->pressure.full_us, before->pressure.full_us, i->seconds),
 		   "this kernel has no pressure stall information (psi=1)");
 	for (size_t k = 0; k < ARRAY_SIZE(rates); k++)
 		row_put_or(r, row, rates[k].key,
