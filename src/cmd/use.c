@@ -263,6 +263,12 @@ static int parse(int argc, char **argv, struct use_values *v, struct diag *d)
 	}
 	if (!err && v->children && !v->pids)
 		err = diag_set(d, -EINVAL, "--children needs -p PID");
+	if (!err && v->log && str_eq(v->log, "-")) {
+		err = diag_set(d, -EINVAL, "--log - is no file");
+		diag_fix(d, "--watch --json      (lines of JSON on stdout)");
+	}
+	if (!err && v->log && v->prometheus && str_eq(v->log, v->prometheus))
+		err = diag_set(d, -EINVAL, "--log and --prometheus name the same file, %s", v->log);
 	if (!err && v->prometheus)
 		err = output_file_check(v->prometheus, NULL, 0, d);
 	v->watch |= v->count != 0;

@@ -184,6 +184,8 @@ refused 'takes no operand' 'an operand' sleep
 refused "there is no value 'cpu'" 'an unknown limit' --limit cpu=3
 refused 'critical limit is below' 'limits in the wrong order' --limit cpu_busy_percent=90/80
 refused 'from 0 to 100' 'a limit that is no number' --limit cpu_busy_percent=nan
+refused 'is no file' 'a log on stdout' --log -
+refused 'name the same file' 'a log that metrics replace' --log x --prometheus x
 refused 'not KEY=WARN' 'no limit' --limit cpu_busy_percent
 refused 'not warn or critical' 'an unknown verdict' --fail-on bad
 exits 125 'an unknown cgroup' "$INSPECT" use --cgroup /nothing/here
