@@ -26,6 +26,7 @@ enum {
 	FUTEX_IS_LOCK_PI2 = 13,
 	LOCKED_WITH_WAITERS = 2, /* the state of a mutex in glibc, Go and Rust */
 	FRAME_BYTES = 1024,
+	CGROUP_DEPTH = 32,
 	E_AGAIN = 11,
 	E_EXIST = 17,
 	E_NFILE = 23,
@@ -71,6 +72,14 @@ struct task_struct___tasks {
 	struct signal_struct___tasks *signal;
 	__u64 start_time;
 	char comm[16];
+};
+struct atomic64___tasks {
+	__s64 counter;
+};
+/* kernel/cgroup/pids.c */
+struct pids_cgroup___tasks {
+	struct cgroup_subsys_state css;
+	struct atomic64___tasks counter, limit;
 };
 #pragma clang attribute pop
 
@@ -294,11 +303,36 @@ struct {
 	__type(value, struct vitals_refused);
 } refused SEC(".maps");
 
+/* Whether the cgroup of the caller, or one above it, is full of processes: a fork that is refused
+ * then was refused for its limit, and not for the system's. */
+static __always_inline bool is_group_full(struct task_struct *task)
+{
+	struct cgroup_subsys_state **at = &BPF_CORE_READ(task, cgroups)->subsys[0];
+	struct cgroup_subsys_state *css = NULL;
+	int id;
+
+	if (!bpf_core_enum_value_exists(enum cgroup_subsys_id, pids_cgrp_id))
+		return false;
+	id = bpf_core_enum_value(enum cgroup_subsys_id, pids_cgrp_id);
+	bpf_probe_read_kernel(&css, sizeof(css), (void *)at + id * sizeof(css));
+	for (int i = 0; i < CGROUP_DEPTH && css; i++) {
+		struct pids_cgroup___tasks *group = (void *)css;
+
+		if (BPF_CORE_READ(group, counter.counter) >= BPF_CORE_READ(group, limit.counter))
+			return true;
+		css = BPF_CORE_READ(css, parent);
+	}
+	return false;
+}
+
 static __noinline int refuse(int err)
 {
 	__u32 pid = task_pid(this_task(), setup.pid_ns_inode);
 	struct vitals_refused first = {}, *r = bpf_map_lookup_elem(&refused, &pid);
 
+	/* The group's own events tell it. */
+	if (err == E_AGAIN && is_group_full(this_task()))
+		return 0;
 	if (!r && pid) {
 		bpf_map_update_elem(&refused, &pid, &first, BPF_NOEXIST);
 		r = bpf_map_lookup_elem(&refused, &pid);

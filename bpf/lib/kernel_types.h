@@ -121,9 +121,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
-/* Its value differs by configuration. */
+/* Their values differ by configuration. */
 enum cgroup_subsys_id {
 	perf_event_cgrp_id,
+	pids_cgrp_id,
 };
 
 struct thread_info {
