@@ -33,7 +33,7 @@ struct use_subject {
 	bool (*lives)(pid_t pid); /* NULL: all do */
 	pid_t net_pid;            /* of the target, in another network than ours; 0 */
 	const char *engine, *device;
-	const note_list *notes; /* what its names were taken for */
+	const note_list *notes; /* what its names were taken for; NULL none */
 	size_t n_left_out;      /* child processes that are no part of it */
 	unsigned cpus;
 };

@@ -485,7 +485,7 @@ void use_fill_result(struct use_report *report, const struct use_values *v,
 	add_head(r, report, subject);
 	add_findings(r, report, v, subject);
 	add_missing(r, report, v);
-	for (size_t i = 0; i < subject->notes->n; i++)
+	for (size_t i = 0; subject->notes && i < subject->notes->n; i++)
 		result_note(r, "%s", subject->notes->v[i]);
 	if (subject->n_left_out)
 		result_note(r, "%zu child processes are not included; add --children",

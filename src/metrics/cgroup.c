@@ -156,6 +156,20 @@ static bool is_own(const struct interval *i, const struct cgroup *g)
 	return str_eq(i->cgroups->own, g->name);
 }
 
+const char *cgroup_absence(const struct use_config *c)
+{
+	return access(c->cgroup, F_OK) ? "this cgroup is gone"
+				       : "no process is in this cgroup, or below it";
+}
+
+static const char *no_usage(const struct interval *i, const struct cgroup *g)
+{
+	if (is_own(i, g) && i->config->cgroup && access(i->config->cgroup, F_OK))
+		return cgroup_absence(i->config);
+	return i->cgroups->mounts.dir[CG_CPUACCT][0] ? "this cgroup is not in the cpuacct hierarchy"
+						     : "no cpuacct hierarchy";
+}
+
 static void cpu_row(const struct interval *i, const struct cgroup *now, const struct cgroup *before,
 		    struct use_report *r)
 {
@@ -169,12 +183,12 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 	if (isinf(now->quota_cpus)) {
 		if (is_own(i, now))
 			row_put_or(r, row_add(r, "cgroup", "cgroup CPU", now->name), "cgroup_cpus",
-				   used_ns / 1e9, "no cpuacct hierarchy");
+				   used_ns / 1e9, no_usage(i, now));
 		return;
 	}
 	row = row_add(r, "cgroup", "cgroup CPU", now->name);
 	v = row_put_or(r, row, "cgroup_cpu_percent", percent_of(used_ns, now->quota_cpus * 1e9),
-		       "no cpuacct hierarchy");
+		       no_usage(i, now));
 	if (v && !isnan(v->v))
 		v->text = report_text(r, "%.0f %% of %.2g CPUs", v->v, now->quota_cpus);
 	/* Without a runnable task no period begins. */
@@ -274,15 +288,46 @@ static void pids_row(const struct interval *i, const struct cgroup *now,
 		   "no pids.events");
 }
 
-static const struct cgroup *find_group(const struct cgroup_reading *g, const char *name,
-				       size_t hint)
+const struct cgroup *cgroup_before(const struct interval *i, const struct cgroup *now, size_t hint)
 {
-	if (hint < g->v.n && str_eq(g->v.v[hint].name, name))
+	const struct cgroup_reading *g = &i->before->cgroup;
+
+	if (hint < g->v.n && str_eq(g->v.v[hint].name, now->name))
 		return &g->v.v[hint];
-	for (size_t i = 0; i < g->v.n; i++)
-		if (str_eq(g->v.v[i].name, name))
-			return &g->v.v[i];
+	for (size_t k = 0; k < g->v.n; k++)
+		if (str_eq(g->v.v[k].name, now->name))
+			return &g->v.v[k];
 	return NULL;
+}
+
+/* Of version 2 a group's counters have those below it. */
+static bool is_below_another(const struct cgroup_reading *all, const struct cgroup *g)
+{
+	for (size_t i = 0; i < all->v.n; i++) {
+		const char *name = all->v.v[i].name;
+		size_t n = strlen(name);
+
+		if (str_starts(g->name, name) && g->name[n] == '/')
+			return true;
+	}
+	return false;
+}
+
+double cgroup_limit_kills(const struct interval *i)
+{
+	double sum = 0;
+
+	for (size_t k = 0; k < i->now->cgroup.v.n; k++) {
+		const struct cgroup *now = &i->now->cgroup.v.v[k];
+		const struct cgroup *before = cgroup_before(i, now, k);
+		int reached = now->v2[CG_MEMORY] ? CG_OOM : CG_MAX;
+
+		if (!before || !(now->counters[reached] > before->counters[reached]) ||
+		    (now->v2[CG_MEMORY] && is_below_another(&i->now->cgroup, now)))
+			continue;
+		sum += fmax(now->counters[CG_OOM_KILL] - before->counters[CG_OOM_KILL], 0);
+	}
+	return sum;
 }
 
 void cgroup_rows(const struct interval *i, struct use_report *r)
@@ -291,7 +336,7 @@ void cgroup_rows(const struct interval *i, struct use_report *r)
 
 	for (size_t k = 0; k < i->now->cgroup.v.n; k++) {
 		const struct cgroup *now = &i->now->cgroup.v.v[k];
-		const struct cgroup *before = find_group(&i->before->cgroup, now->name, k);
+		const struct cgroup *before = cgroup_before(i, now, k);
 
 		if (!before)
 			before = now;

@@ -118,22 +118,32 @@ static int add_with_parents(struct cgroup_list *l, const char *name)
 }
 
 /* "4:memory:/group", "1:cpu,cpuacct:/group", "0::/group" */
+bool cgroup_line_of(const char *line, enum cgroup_controller c, bool v2, char *ret, size_t size)
+{
+	char list[256], group[256];
+
+	if (sscanf(line, "%*u:%255[^:]:%255[^\n]", list, group) == 2) {
+		if (v2 || !has_word(list, controllers[c]))
+			return false;
+	} else if (!v2 || sscanf(line, "0::%255[^\n]", group) != 1) {
+		return false;
+	}
+	snprintf(ret, size, "%s", group);
+	return true;
+}
+
 static int add_groups_of(const char *root, pid_t pid, struct cgroup_list *l)
 {
 	CLEANUP(strbuf_release) struct strbuf text = {0};
-	char line[1024], list[256], group[256];
+	char line[1024], group[256];
 	int err = 0;
 
 	root_read(root, &text, TEXT_MAX, "/proc/%d/cgroup", (int)pid);
 	for (const char *at = strbuf_str(&text); !err && next_line(&at, line, sizeof(line));) {
 		bool wanted = false;
 
-		if (sscanf(line, "%*u:%255[^:]:%255[^\n]", list, group) == 2) {
-			for (size_t i = 0; i < ARRAY_SIZE(controllers); i++)
-				wanted |= has_word(list, controllers[i]);
-		} else {
-			wanted = sscanf(line, "0::%255[^\n]", group) == 1;
-		}
+		for (int i = 0; i < CG_CONTROLLERS && !wanted; i++)
+			wanted = cgroup_line_of(line, i, l->mounts.v2[i], group, sizeof(group));
 		if (wanted)
 			err = add_with_parents(l, group);
 	}

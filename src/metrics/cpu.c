@@ -54,8 +54,7 @@ static void read_times(const char *root, struct cpu_reading *c)
 	const char *at;
 	char line[512];
 
-	if (!root_read(root, &text, STAT_BYTES_MAX, "/proc/stat"))
-		return;
+	c->readable = root_read(root, &text, STAT_BYTES_MAX, "/proc/stat");
 	at = strbuf_str(&text);
 	while (next_line(&at, line, sizeof(line)) && str_starts(line, "cpu")) {
 		struct cpu_times t = {0};
@@ -235,11 +234,26 @@ static double tasks_delay_ns(const struct interval *i)
 	return sum;
 }
 
+/* The part of it that quotas have caused, as a share of the time. */
+static double quotas_delay(const struct interval *i)
+{
+	double sum = 0;
+
+	if (i->tasks_now->err || i->tasks_before->err || !i->throttles->v.n)
+		return 0;
+	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
+		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
+
+		sum += quota_delay(i, t->tid, task_delay(i, t));
+	}
+	return sum;
+}
+
 static void put_saturation(const struct interval *i, struct use_report *r, struct use_row *row,
 			   size_t cpus)
 {
 	double delay_ns = fmax(i->now->cpu.run_delay_ns - i->before->cpu.run_delay_ns, 0);
-	double seconds = i->seconds;
+	double seconds = i->seconds, pressure;
 	struct use_value *v;
 	bool by_task = isnan(i->now->cpu.run_delay_ns);
 
@@ -247,15 +261,20 @@ static void put_saturation(const struct interval *i, struct use_report *r, struc
 		delay_ns = tasks_delay_ns(i);
 		seconds = i->tasks_seconds;
 	}
+	if (!isnan(delay_ns))
+		delay_ns = fmax(delay_ns - quotas_delay(i) * seconds * 1e9, 0);
 	v = row_put_or(r, row, "run_delay_percent",
 		       percent_of(delay_ns, seconds * 1e9 * (double)cpus),
 		       "no /proc/schedstat (CONFIG_SCHEDSTATS), and no right to BPF");
 	if (v && !isnan(v->v))
 		v->source = by_task ? i->tasks_now->table.source : "/proc/schedstat (run_delay)";
-	row_put_or(r, row, "cpu_pressure_percent",
-		   pressure_percent(i->now->cpu.pressure.some_us, i->before->cpu.pressure.some_us,
-				    i->seconds),
-		   "this kernel has no pressure stall information (psi=1)");
+	pressure = pressure_percent(i->now->cpu.pressure.some_us, i->before->cpu.pressure.some_us,
+				    i->seconds);
+	v = row_put_or(r, row, "cpu_pressure_percent", pressure,
+		       "this kernel has no pressure stall information (psi=1)");
+	/* Quotas may be all of it. */
+	if (v)
+		v->not_judged = 100 * throttles_sum(i->throttles) > 0.9 * pressure;
 	if (i->runnable.n)
 		row_put(r, row, "runnable_per_cpu", i->runnable.sum / i->runnable.n / (double)cpus);
 }
@@ -271,6 +290,14 @@ static void put_errors(const struct interval *i, struct use_report *r, struct us
 		row_put(r, row, "cpu_throttles", rate_of(now->throttles, before->throttles, 1));
 }
 
+static const char *no_times(const struct cpu_reading *c)
+{
+	if (!c->readable)
+		return "/proc/stat is not readable";
+	return c->cpus.n ? "no CPU's time in /proc/stat went on meanwhile"
+			 : "no CPU is in /proc/stat";
+}
+
 void cpu_rows(const struct interval *i, struct use_report *r)
 {
 	size_t cpus;
@@ -281,7 +308,7 @@ void cpu_rows(const struct interval *i, struct use_report *r)
 
 	if (!row)
 		return;
-	v = row_put_or(r, row, "cpu_busy_percent", busy, "no /proc/stat");
+	v = row_put_or(r, row, "cpu_busy_percent", busy, no_times(&i->now->cpu));
 	if (v && !isnan(busy))
 		v->text = report_text(r, "%.0f %% of %zu", busy, cpus);
 	if (!cpus)

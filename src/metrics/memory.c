@@ -51,6 +51,8 @@ static void read_vmstat(const char *root, struct memory_reading *m)
 		[VM_SWAP_OUT] = "pswpout ",
 		[VM_REFAULT] = "workingset_refault",
 		[VM_STALL] = "allocstall",
+		[VM_SCAN_KSWAPD] = "pgscan_kswapd",
+		[VM_SCAN_DIRECT] = "pgscan_direct",
 		[VM_OOM] = "oom_kill ",
 	};
 	CLEANUP(strbuf_release) struct strbuf text = {0};
@@ -144,10 +146,12 @@ static void read_shm(const char *root, struct memory_reading *m)
 	m->shm_used = (double)(fs.f_blocks - fs.f_bfree) * (double)fs.f_frsize;
 }
 
-void memory_read(const char *root, struct memory_reading *m)
+void memory_read(const char *root, struct oom_log *ooms, struct memory_reading *m)
 {
 	read_meminfo(root, m);
 	read_vmstat(root, m);
+	/* After the counter, which the kernel writes first: no kill is in that alone. */
+	m->group_kills = oom_log_read(ooms);
 	read_edac(root, m);
 	read_nodes(root, m);
 	read_shm(root, m);
@@ -180,6 +184,32 @@ static void without_devices(const struct memory_reading *m, double *total, doubl
 	*available = fmin(fmax(*available, 0), *total);
 }
 
+/* Of the kills that /proc/vmstat counts, those for want of the host's memory. */
+static void put_kills(const struct interval *i, struct use_report *r, struct use_row *row)
+{
+	const struct memory_reading *now = &i->now->memory, *before = &i->before->memory;
+	double all = rate_of(now->vm[VM_OOM], before->vm[VM_OOM], 1);
+	double of_groups = rate_of(now->group_kills, before->group_kills, 1);
+	struct use_value *v;
+
+	if (isnan(of_groups))
+		of_groups = cgroup_limit_kills(i);
+	v = row_put_or(r, row, "oom_kills", isnan(all) ? all : fmax(all - of_groups, 0),
+		       "not in /proc/vmstat (before Linux 4.13)");
+	if (v && !isnan(v->v) && isnan(now->group_kills))
+		v->source = "/proc/vmstat (oom_kill), without those of cgroups at their limits";
+}
+
+/* What waits in a cgroup at its limit is pressure of the host too, by PSI. When the host itself
+ * looks for memory, it scans pages: these counters have no reclaim of a group (mm/vmscan.c). */
+static bool host_reclaims(const struct interval *i)
+{
+	const double *now = i->now->memory.vm, *before = i->before->memory.vm;
+
+	return !(now[VM_SCAN_KSWAPD] <= before[VM_SCAN_KSWAPD] &&
+		 now[VM_SCAN_DIRECT] <= before[VM_SCAN_DIRECT]);
+}
+
 static void put_memory(const struct interval *i, struct use_report *r, struct use_row *row)
 {
 	static const struct {
@@ -198,16 +228,18 @@ static void put_memory(const struct interval *i, struct use_report *r, struct us
 	v = row_put_or(r, row, "memory_used_percent", used, "no MemAvailable in /proc/meminfo");
 	if (v && !isnan(used))
 		v->text = report_text(r, "%.0f %% of %.1f GiB", used, total / (1 << 30));
-	row_put_or(r, row, "memory_pressure_percent",
-		   pressure_percent(now->pressure.full_us, before->pressure.full_us, i->seconds),
-		   "this kernel has no pressure stall information (psi=1)");
+	v = row_put_or(r, row, "memory_pressure_percent",
+		       pressure_percent(now->pressure.full_us, before->pressure.full_us,
+					i->seconds),
+		       "this kernel has no pressure stall information (psi=1)");
+	if (v)
+		v->not_judged = !host_reclaims(i);
 	for (size_t k = 0; k < ARRAY_SIZE(rates); k++)
 		row_put_or(r, row, rates[k].key,
 			   rate_of(now->vm[rates[k].counter], before->vm[rates[k].counter],
 				   i->seconds),
 			   "not in /proc/vmstat");
-	row_put_or(r, row, "oom_kills", rate_of(now->vm[VM_OOM], before->vm[VM_OOM], 1),
-		   "not in /proc/vmstat (before Linux 4.13)");
+	put_kills(i, r, row);
 	if (isnan(now->uncorrected))
 		return;
 	row_put(r, row, "memory_corrected", rate_of(now->corrected, before->corrected, 1));

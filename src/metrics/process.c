@@ -197,7 +197,7 @@ void process_rows(const struct interval *i, struct use_report *r)
 		.major_faults = NAN, .disk_bytes = NAN, .io_delay_ns = NAN};
 
 	if (i->config->cgroup && !i->config->n_pids)
-		report_note(r, "no process is in the cgroup %s, or below it", i->config->cgroup);
+		report_note(r, "%s: %s", i->config->cgroup, cgroup_absence(i->config));
 	if (!i->config->list_pids && i->config->n_pids > i->now->process.v.n)
 		report_note(r, "%zu of the target's %zu processes have ended",
 			    i->config->n_pids - i->now->process.v.n, i->config->n_pids);

@@ -59,6 +59,7 @@ struct cpu_times {
 
 struct cpu_reading {
 	ARRAY(struct cpu_times) cpus;
+	bool readable;
 	struct pressure pressure;
 	double run_delay_ns; /* /proc/schedstat */
 	double machine_checks, throttles;
@@ -86,6 +87,8 @@ enum vm_counter {
 	VM_SWAP_OUT,
 	VM_REFAULT,
 	VM_STALL,
+	VM_SCAN_KSWAPD,
+	VM_SCAN_DIRECT,
 	VM_OOM,
 	VM_COUNTERS,
 };
@@ -97,7 +100,18 @@ struct numa_node {
 	double total_bytes, free_bytes;
 };
 
+/* Kills for the limits of cgroups, by the kernel's log (oom_log.c). */
+struct oom_log {
+	int fd;       /* -1: it may not be read */
+	double kills; /* since it was opened */
+};
+void oom_log_open(const char *root, struct oom_log *l);
+/* All so far; NAN when nothing tells. */
+double oom_log_read(struct oom_log *l);
+void oom_log_close(struct oom_log *l);
+
 struct memory_reading {
+	double group_kills;                                    /* NAN */
 	double total, available, swap_total, swap_free, shmem; /* bytes */
 	double vm[VM_COUNTERS];
 	double corrected, uncorrected; /* EDAC */
@@ -105,7 +119,7 @@ struct memory_reading {
 	double shm_size, shm_used;
 	ARRAY(struct numa_node) nodes;
 };
-void memory_read(const char *root, struct memory_reading *m);
+void memory_read(const char *root, struct oom_log *ooms, struct memory_reading *m);
 void memory_release(struct memory_reading *m);
 void memory_rows(const struct interval *i, struct use_report *r);
 
@@ -217,6 +231,32 @@ struct cgroup_reading {
 void cgroup_read(const char *root, const struct cgroup_list *l, struct cgroup_reading *ret);
 void cgroup_release(struct cgroup_reading *g);
 void cgroup_rows(const struct interval *i, struct use_report *r);
+/* The same group in the reading before, or NULL; hint: its index now. */
+const struct cgroup *cgroup_before(const struct interval *i, const struct cgroup *now, size_t hint);
+/* The group of a line of /proc/PID/cgroup, when it is in the controller's hierarchy. */
+bool cgroup_line_of(const char *line, enum cgroup_controller c, bool v2, char *ret, size_t size);
+/* Why nothing is known of the cgroup that was asked for: it has no process, or is gone. */
+const char *cgroup_absence(const struct use_config *c);
+/* Kills in groups that reached their limit in this time. */
+double cgroup_limit_kills(const struct interval *i);
+
+/* --- quotas (quota.c) ------------------------------------------------------------------------- */
+
+struct throttle {
+	const char *group; /* borrowed */
+	double share;      /* of the time, over all CPUs */
+};
+
+struct throttles {
+	ARRAY(struct throttle) v; /* groups that were throttled */
+	unsigned looked_at;       /* threads */
+};
+void throttles_find(const struct interval *i, struct throttles *ret);
+void throttles_release(struct throttles *t);
+/* Of all groups. */
+double throttles_sum(const struct throttles *t);
+/* Of a thread's run delay, as a share of the time, what its groups' quotas have caused. */
+double quota_delay(const struct interval *i, uint32_t tid, double delay);
 
 /* One process of the target. */
 struct process {
@@ -242,6 +282,8 @@ double process_fds(const char *root, pid_t pid);
 /* Walks /proc (task_walk.c). */
 int task_walk(const char *root, const pid_t *pids, size_t n, struct task_table *ret);
 void task_rows(const struct interval *i, struct use_report *r);
+/* How long a thread was runnable but not on a CPU, as a share of the time. */
+double task_delay(const struct interval *i, const struct task_times *now);
 
 struct nvml;
 struct gpu_reading;
@@ -336,6 +378,7 @@ struct interval {
 	const struct engine_session *engine;
 	const struct nvml *nvml;
 	const struct cgroup_list *cgroups;
+	struct throttles *throttles;
 };
 
 #endif

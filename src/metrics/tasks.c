@@ -29,6 +29,11 @@ static struct change change_of(const struct interval *i, const struct task_times
 	};
 }
 
+double task_delay(const struct interval *i, const struct task_times *now)
+{
+	return change_of(i, now).delay;
+}
+
 static bool is_target(const struct use_config *c, uint32_t pid)
 {
 	for (size_t i = 0; i < c->n_pids; i++)
@@ -82,6 +87,8 @@ static void run_queue_row(const struct interval *i, struct use_report *r)
 		double delay = change_of(i, t).delay;
 
 		known |= t->delay_ns != 0;
+		if (delay > most)
+			delay -= quota_delay(i, t->tid, delay);
 		if (delay <= most)
 			continue;
 		most = delay;
@@ -112,7 +119,7 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 		row = row_add(r, scope, "hottest thread", "");
 		row_lacks(r, row, "thread_busy_percent",
 			  i->config->cgroup && !i->config->n_pids
-				  ? "no process is in the cgroup"
+				  ? cgroup_absence(i->config)
 				  : "no thread is readable for this user");
 		return;
 	}
@@ -175,7 +182,8 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 			continue;
 		c = change_of(i, t);
 		run += c.run;
-		delay = fmax(delay, c.delay);
+		if (c.delay > delay)
+			delay = fmax(delay, c.delay - quota_delay(i, t->tid, c.delay));
 	}
 	v = row_put(r, row, "process_cpu_percent", percent_of(run, allowed));
 	if (v)

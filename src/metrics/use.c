@@ -20,6 +20,7 @@ struct use {
 	uint64_t tasks_wall_ns; /* how long it took */
 	bool tasks_read;        /* in this window */
 	struct runnable runnable;
+	struct oom_log ooms;
 	struct cgroup_list cgroups;
 	unsigned cgroups_age;
 	struct nvml *nvml;
@@ -55,6 +56,7 @@ void use_free(struct use *u)
 		engine_reading_free(u->readings[i].engine);
 		task_table_release(&u->tasks[i].table);
 	}
+	oom_log_close(&u->ooms);
 	cgroup_list_release(&u->cgroups);
 	engine_close(u->engine);
 	nvml_close(u->nvml);
@@ -68,6 +70,7 @@ int use_new(const struct use_config *c, struct use **ret)
 	if (!u)
 		return -ENOMEM;
 	u->config = *c;
+	oom_log_open(c->root, &u->ooms);
 	u->no_gpu = "a recorded tree has none";
 	for (size_t i = 0; i < ARRAY_SIZE(u->readings); i++) {
 		u->readings[i].gpu = gpu_reading_new();
@@ -188,7 +191,7 @@ int use_read(struct use *u)
 	u->tasks_read = false;
 	r->has_driver = c->driver && !c->driver(c->driver_ctx, &r->driver);
 	cpu_read(c->root, &r->cpu);
-	memory_read(c->root, &r->memory);
+	memory_read(c->root, &u->ooms, &r->memory);
 	disk_read(c->root, &r->disk);
 	net_read(c->root, pid, &r->net);
 	limits_read(c->root, &r->limits);
@@ -229,6 +232,7 @@ void use_tick(struct use *u, uint64_t left_ns)
 
 int use_rows(struct use *u, struct use_report *ret)
 {
+	CLEANUP(throttles_release) struct throttles throttles = {0};
 	struct interval i = {
 		.config = &u->config,
 		.before = &u->readings[u->n % 2],
@@ -240,6 +244,7 @@ int use_rows(struct use *u, struct use_report *ret)
 		.nvml = u->nvml,
 		.engine = u->engine,
 		.cgroups = &u->cgroups,
+		.throttles = &throttles,
 	};
 
 	*ret = (struct use_report){0};
@@ -252,6 +257,7 @@ int use_rows(struct use *u, struct use_report *ret)
 	ret->seconds = i.seconds;
 	ret->has_target = has_target(&u->config);
 	ret->own_cpu_s = (double)(i.now->own_cpu_ns - i.before->own_cpu_ns) / 1e9;
+	throttles_find(&i, &throttles);
 	cpu_rows(&i, ret);
 	task_rows(&i, ret);
 	process_rows(&i, ret);

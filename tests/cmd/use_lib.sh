@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # For the tests of use: a report as JSON and questions to it.
 
-# What other programs of a busy machine may cause at any time.
-noise='^(CPU|run queue|hottest thread|process CPU|I/O|disk|memory|locks|file system|fds|process memory)$'
+# What other programs of a busy machine may cause at any time: they compute, write, and have locks.
+noise='^(host (CPU|run queue|hottest thread|I/O|disk|locks)|process process CPU)$'
 
 # value JSON-FILE METRIC [DEVICE-REGEX]: the highest value of a metric, or nothing
 value() {
@@ -19,13 +19,18 @@ verdict() {
 		if index("critical") then "critical" elif index("warn") then "warn" else .[0] // "" end' "$1"
 }
 
-# others JSON-FILE RESOURCE…: rows that are not well, but for these and the noise
+# others JSON-FILE RESOURCE…: rows that are not well, but for these and the noise, and what was not
+# before ($tmp/calm.json, where there is one)
 others() {
-	local file=$1
+	local file=$1 calm=$tmp/calm.json
 	shift
-	jq -r --arg n "$noise" --arg mine "^($(IFS='|' && echo "$*"))$" \
-		'.resources[] | select((.verdict == "warn" or .verdict == "critical") and
-		(.resource | test($n) or test($mine) | not)) | "\(.resource) \(.device)"' "$file"
+	[ -e "$calm" ] || calm=/dev/null
+	jq -r --arg n "$noise" --arg mine "^($(IFS='|' && echo "$*"))$" --slurpfile calm "$calm" \
+		'def unwell: .resources[] | select(.verdict == "warn" or .verdict == "critical") |
+			{scope, resource, device};
+		[$calm[] | unwell] as $old | unwell | . as $row | select(("\(.scope) \(.resource)" | test($n)) or
+			(.resource | test($mine)) or ($old | index([$row])) | not) |
+		"\(.resource) \(.device)"' "$file"
 }
 
 # measure FILE ARG…: a report as JSON

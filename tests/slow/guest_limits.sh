@@ -35,6 +35,8 @@ echo 24M >high/memory.high
 within high dd if=/dev/zero of=/tmp/high bs=64k count=600 2>/dev/null &
 sleep 1
 around high high memory.events inspect use --json -d 2
+kill -9 $(cat high/cgroup.procs)
+wait
 rm /tmp/high
 echo 24M >max/memory.max
 for i in 1 2 3 4 5 6 7 8; do
@@ -42,6 +44,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	sleep 0.5
 done &
 around max max memory.events inspect use --json -d 2
+wait
 echo '20000 100000' >cpu/cpu.max
 # Not by a function, whose shell $! would be.
 sh -c 'echo $$ >cpu/cgroup.procs; while :; do :; done' &
@@ -85,6 +88,12 @@ for name in high max cpu half pids; do
 	[ $name != half ] || continue
 	is "$(python3 tests/cmd/schema.py docs/json/use.schema.json "$tmp/$name.json" 2>&1)" '' "$name: the JSON fits its schema"
 	is "$(jq '[.values[] | select(.metric == "run_delay_percent").value] | length' "$tmp/$name.json")" 1 "$name: run delay is known"
+	case $name in
+	cpu) row='cgroup CPU' ;;
+	pids) row='cgroup pids' ;;
+	*) row='cgroup memory' ;;
+	esac
+	is "$(others "$tmp/$name.json" "$row")" '' "$name: moves nothing else"
 done
 
 # --- memory.high: slowed down, and not more often than its file says ---
