@@ -3,7 +3,9 @@
  * cgroup-v1/{memory,pids}.rst, scheduler/sched-bwc.rst. */
 #include "readings.h"
 
-enum { TEXT_MAX = 1 << 20 };
+#include <dirent.h>
+
+enum { TEXT_MAX = 1 << 20, DEPTH_MAX = 16, BELOW_MAX = 256 };
 
 /* --- version 2 -------------------------------------------------------------------------------- */
 
@@ -79,14 +81,49 @@ static void read_memory_v1(const char *dir, struct cgroup *g)
 
 /* --- both ------------------------------------------------------------------------------------- */
 
-static void read_pids(const char *dir, struct cgroup *g)
+static double refused_in(const char *dir, const char *file)
 {
 	CLEANUP(strbuf_release) struct strbuf text = {0};
 
+	root_read(dir, &text, 4096, "%s", file);
+	return text_field(strbuf_str(&text), "max");
+}
+
+/* Version 1, and 2 before Linux 6.11, count a refusal where the fork was, not where the limit is:
+ * in groups below that have none of their own (kernel/cgroup/pids.c). */
+static double refused_below(const char *path, unsigned depth, unsigned *budget)
+{
+	DIR *dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+	double sum = 0;
+
+	for (struct dirent *e; dir && (e = readdir(dir));) {
+		char below[PATH_SIZE];
+		double refused;
+
+		if (e->d_type != DT_DIR || e->d_name[0] == '.' || !*budget ||
+		    (size_t)snprintf(below, sizeof(below), "%s/%s", path, e->d_name) >=
+			    sizeof(below))
+			continue;
+		(*budget)--;
+		if (!isinf(root_number(below, "/pids.max")))
+			continue;
+		refused = refused_in(below, "/pids.events");
+		sum += (isnan(refused) ? 0 : refused) + refused_below(below, depth + 1, budget);
+	}
+	if (dir)
+		closedir(dir);
+	return sum;
+}
+
+static void read_pids(const char *dir, bool v2, struct cgroup *g)
+{
+	unsigned budget = BELOW_MAX;
+
 	g->pids = root_number(dir, "/pids.current");
 	g->pids_max = root_number(dir, "/pids.max");
-	root_read(dir, &text, 4096, "/pids.events");
-	g->counters[CG_PIDS_MAX] = text_field(strbuf_str(&text), "max");
+	g->counters[CG_PIDS_MAX] = refused_in(dir, "/pids.events");
+	if (isfinite(g->pids_max) && !(v2 && !isnan(refused_in(dir, "/pids.events.local"))))
+		g->counters[CG_PIDS_MAX] += refused_below(dir, 0, &budget);
 }
 
 static bool dir_of(const char *root, const struct cgroup_mounts *m, int controller,
@@ -129,7 +166,7 @@ static void read_group(const char *root, const struct cgroup_mounts *m, const ch
 	if (isnan(g->counters[CG_USAGE_NS]) && dir_of(root, m, CG_CPUACCT, name, dir))
 		g->counters[CG_USAGE_NS] = root_number(dir, "/cpuacct.usage");
 	if (dir_of(root, m, CG_PIDS, name, dir))
-		read_pids(dir, g);
+		read_pids(dir, m->v2[CG_PIDS], g);
 }
 
 void cgroup_read(const char *root, const struct cgroup_list *l, struct cgroup_reading *ret)

@@ -102,7 +102,10 @@ is "$(others "$tmp/oom.json" 'cgroup memory')" '' 'a kill moves nothing else'
 kill $(jobs -p) 2>/dev/null
 wait 2>/dev/null
 
+# The limit is that of the group above, and a refusal counted where the fork is.
 group pids
+in=/sys/fs/cgroup/pids/$name/in
+mkdir "$in" && on_exit "rmdir $in"
 echo 5 >"/sys/fs/cgroup/pids/$name/pids.max"
 cat >"$tmp/forks.py" <<'END'
 import os, sys, time
@@ -118,21 +121,21 @@ for _ in range(3):
         pass
 time.sleep(60)
 END
-python3 "$tmp/forks.py" "/sys/fs/cgroup/pids/$name" < <(
+python3 "$tmp/forks.py" "$in" < <(
 	# The first reading is over when the tool waits in poll, or ppoll.
 	until grep -qsE '^(7|73|271) ' "/proc/$(pgrep -P $$ -x inspect)/syscall"; do sleep 0.02; done
 	echo
 ) &
 until [ "$(cat "/sys/fs/cgroup/pids/$name/pids.current")" = 5 ]; do sleep 0.02; done
-before=$(cut -d' ' -f2 "/sys/fs/cgroup/pids/$name/pids.events")
+before=$(cut -d' ' -f2 "$in/pids.events")
 measure "$tmp/pids.json" -d 2
-after=$(cut -d' ' -f2 "/sys/fs/cgroup/pids/$name/pids.events")
+after=$(cut -d' ' -f2 "$in/pids.events")
 is "$(value "$tmp/pids.json" pids_percent "/$name\$")" 100 'pids: 5 of 5'
 is "$(value "$tmp/pids.json" pids_refused "/$name\$")" "$((after - before))" \
 	'pids: refused as often as pids.events says'
 is "$(verdict "$tmp/pids.json" 'cgroup pids' "/$name\$")" critical 'pids: critical'
 is "$(value "$tmp/pids.json" threads_refused '^$')" 0 'threads: the limit of the host has refused none'
 is "$(others "$tmp/pids.json" 'cgroup pids')" '' 'a pids limit moves nothing else'
-xargs -r kill <"/sys/fs/cgroup/pids/$name/cgroup.procs"
+xargs -r kill <"$in/cgroup.procs"
 wait 2>/dev/null
-while [ -n "$(cat "/sys/fs/cgroup/pids/$name/cgroup.procs")" ]; do sleep 0.1; done
+while [ -n "$(cat "$in/cgroup.procs")" ]; do sleep 0.1; done
