@@ -42,7 +42,7 @@ int trace_parse_by(const char *arg, uint32_t *ret, struct diag *d)
 		if (i == ARRAY_SIZE(names))
 			return diag_set(d, -EINVAL,
 					"--by: '%.*s' is not one of syscall, thread, comm, fd, "
-					"path, device, errno, cgroup",
+					"path, device, errno, cgroup; or stack, with -c",
 					(int)n, at);
 		by |= names[i].by;
 		at += n;

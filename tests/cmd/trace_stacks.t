@@ -65,6 +65,8 @@ exec 9>&-
 wait $pid
 
 # --- what does not go together ---
+exits 2 'no key' "$INSPECT" trace -c --by nothing -- true
+like "$(cat err)" "'nothing' is not one of syscall, .*; or stack, with -c" '… and those that there are'
 exits 2 'other keys' "$INSPECT" trace -c --by stack,fd -- true
 exits 2 'a distribution' "$INSPECT" trace --hist --by stack -- true
 exits 2 '-o without stacks' "$INSPECT" trace -c -o x.data -- true
