@@ -12,10 +12,11 @@
 
 #include <stddef.h>
 
-#include "lib/gpu_calls.bpf.h"
 #include "lib/output.bpf.h"
-#include "lib/serial.bpf.h"
 #include "lib/stacks.bpf.h"
+
+#include "lib/gpu_calls.bpf.h"
+#include "lib/serial.bpf.h"
 #include "lib/targets.bpf.h"
 #include "lib/task_call.bpf.h"
 #include "lib/task_states.bpf.h"

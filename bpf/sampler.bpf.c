@@ -9,8 +9,9 @@
 #include <stddef.h>
 
 #include "lib/output.bpf.h"
-#include "lib/targets.bpf.h"
 #include "lib/unwind.bpf.h"
+
+#include "lib/targets.bpf.h"
 #include "sampler.abi.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

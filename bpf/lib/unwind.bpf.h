@@ -7,6 +7,10 @@
 #ifndef BPF_LIB_UNWIND_BPF_H
 #define BPF_LIB_UNWIND_BPF_H
 
+#ifdef BPF_LIB_TARGETS_BPF_H
+#error "before targets.bpf.h, whose programs would not keep what this one reads"
+#endif
+
 #include "compat.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.abi.h"
