@@ -41,7 +41,43 @@ struct unwind_range {
 	__u8 kind, stop;
 	__u16 pad;
 	__u32 generation; /* that of the process whose range this is now */
+	__u64 identity;   /* of the file: unwind_identity, unwind_memory_identity; 0: none */
 };
+
+/* In unwind_range.identity: nobody knows, and what lies there is believed. */
+#define UNWIND_UNKNOWN (~0ULL)
+
+/* A hash of the words so far and one more: the steps of MurmurHash3. */
+UNWIND_INLINE __u64 unwind_mix(__u64 hash, __u64 word)
+{
+	hash ^= word * 0x9e3779b97f4a7c15ULL;
+	hash = (hash << 27) | (hash >> 37);
+	return hash * 0xff51afd7ed558ccdULL + 0x52dce729;
+}
+
+/* The kernel's number of a device, as it lies in its super_block (include/linux/kdev_t.h). */
+UNWIND_INLINE __u32 unwind_device(__u32 major, __u32 minor)
+{
+	return major << 20 | minor;
+}
+
+/* What is mapped where a range is. One that an ELF file was made into: the file as it is now. */
+UNWIND_INLINE __u64 unwind_identity(__u64 inode, __u32 device, __u64 page, __u64 size_bytes,
+				    __u64 mtime_s, __u64 mtime_ns)
+{
+	__u64 hash = unwind_mix(unwind_mix(inode, device), page);
+
+	hash = unwind_mix(unwind_mix(hash, size_bytes), mtime_s << 30 | mtime_ns);
+	return hash && hash != UNWIND_UNKNOWN ? hash : 1;
+}
+
+/* One that holds code made at run time: a compiler writes to it, and maps it in pieces. */
+UNWIND_INLINE __u64 unwind_memory_identity(__u64 inode, __u32 device)
+{
+	__u64 hash = unwind_mix(inode, device);
+
+	return hash && hash != UNWIND_UNKNOWN ? hash : 1;
+}
 
 /* Of a process, by its pid: its ranges, sorted, disjoint. Copied to its children, which may then
  * refer to ranges that are another's by now: the generation tells. */
@@ -51,7 +87,8 @@ struct unwind_process {
 	__u8 waiting;     /* the tool was asked for new ranges */
 	__u8 fresh;       /* the last time it was, there were some: there may be more */
 	__u8 pad[2];
-	__u64 quiet_until_ns; /* do not ask before */
+	__u64 quiet_until_ns; /* do not ask before for an address that seems to be wrong, … */
+	__u64 sure_until_ns;  /* … nor before that for code that is another or new */
 };
 
 /* A process whose ranges are missing or old. */
@@ -60,8 +97,8 @@ struct unwind_request {
 	__u32 pad;
 };
 
-_Static_assert(sizeof(struct unwind_range) == 40, "shared with the tool");
-_Static_assert(sizeof(struct unwind_process) == 24, "shared with the tool");
+_Static_assert(sizeof(struct unwind_range) == 48, "shared with the tool");
+_Static_assert(sizeof(struct unwind_process) == 32, "shared with the tool");
 _Static_assert(sizeof(struct unwind_request) == 8, "shared with the tool");
 
 #endif

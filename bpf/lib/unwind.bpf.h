@@ -14,6 +14,7 @@
 #include "compat.bpf.h"
 #include "stack.bpf.h"
 #include "unwind.abi.h"
+#include "unwind_check.bpf.h"
 
 enum { UNWIND_OUT_WORDS = 1280 }; /* a program's own head, a kernel stack, and UNWIND_MAX_STACK */
 
@@ -26,6 +27,7 @@ struct unwind_walk {
 	struct unwind_state state;
 	struct unwind_process process;
 	struct unwind_range range; /* the last that was found */
+	struct unwind_memory memory;
 	struct pt_regs regs;
 	__u32 pid;
 	__u32 at; /* index in out of the next frame */
@@ -122,11 +124,16 @@ static __always_inline bool unwind_request(__u32 pid)
 	return bpf_ringbuf_output(&unwind_requests, &request, sizeof(request), 0) == 0;
 }
 
-/* No range covers an address: the process is new, has mapped more, or the address is wrong. */
-static __noinline int unwind_miss(__u32 pid)
+static __always_inline void unwind_ask(struct unwind_process *p, __u32 pid, __u64 not_before_ns)
+{
+	if (!p->waiting && bpf_ktime_get_ns() >= not_before_ns)
+		p->waiting = unwind_request(pid);
+}
+
+/* No range covers an address, or one that was made of something else. */
+static __noinline int unwind_miss(__u32 pid, bool is_code)
 {
 	struct unwind_process *p = bpf_map_lookup_elem(&unwind_processes, &pid);
-	__u64 now_ns = bpf_ktime_get_ns();
 
 	if (!p) {
 		struct unwind_process none = {.waiting = 1};
@@ -137,9 +144,8 @@ static __noinline int unwind_miss(__u32 pid)
 			bpf_map_delete_elem(&unwind_processes, &pid);
 		return UNWIND_NEW_MAPPING;
 	}
-	if (!p->waiting && now_ns >= p->quiet_until_ns)
-		p->waiting = unwind_request(pid);
-	return p->waiting || p->fresh ? UNWIND_NEW_MAPPING : UNWIND_NO_MAPPING;
+	unwind_ask(p, pid, is_code ? p->sure_until_ns : p->quiet_until_ns);
+	return is_code || p->waiting || p->fresh ? UNWIND_NEW_MAPPING : UNWIND_NO_MAPPING;
 }
 
 /* --- searching -------------------------------------------------------------------------------- */
@@ -228,9 +234,13 @@ static __noinline int unwind_enter_range(struct unwind_walk *w, __u64 user_va)
 	range = index - first < n ? unwind_range_at(index) : NULL;
 	if (!range || range->generation != w->process.generation || user_va < range->start_va ||
 	    user_va >= range->end_va)
-		return unwind_miss(w->pid);
+		return unwind_miss(w->pid, unwind_is_code(&w->memory, user_va));
 	w->range = *range;
-	return 0;
+	if (unwind_is_checked(&w->memory, &w->range, user_va) ||
+	    unwind_check(&w->memory, &w->range, user_va))
+		return 0;
+	w->range.end_va = 0;
+	return unwind_miss(w->pid, true);
 }
 
 /* --- walking ---------------------------------------------------------------------------------- */
@@ -297,14 +307,6 @@ static __always_inline int unwind_frame(struct unwind_walk *w)
 	return stop == UNWIND_NO_ROW && w->range.kind == UNWIND_RANGE_STOP ? w->range.stop : stop;
 }
 
-/* A hash of the words so far and one more: the steps of MurmurHash3. */
-static __always_inline __u64 unwind_mix(__u64 hash, __u64 word)
-{
-	hash ^= word * 0x9e3779b97f4a7c15ULL;
-	hash = (hash << 27) | (hash >> 37);
-	return hash * 0xff51afd7ed558ccdULL + 0x52dce729;
-}
-
 static __always_inline bool unwind_push(struct unwind_walk *w, __u64 word)
 {
 	__u32 at = w->at;
@@ -341,6 +343,7 @@ static __always_inline void unwind_user(struct unwind_walk *w, __u32 pid, __u32 
 	if (p)
 		w->process = *p;
 	w->range.end_va = 0;
+	unwind_memory_of_task(&w->memory);
 	w->state.in_memory = 0;
 	w->state.exact = 1;
 	w->state.guessed = 0;

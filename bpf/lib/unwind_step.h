@@ -94,6 +94,7 @@ enum unwind_stop {
 	UNWIND_NO_FILE,          /* the mapped file could not be read */
 	UNWIND_NO_MEMORY,        /* no room for more rows */
 	UNWIND_OTHER_STACK,      /* the copy is of a signal handler's own stack alone */
+	UNWIND_ZERO_RETURN,      /* a return address of 0, and no word that this is the bottom */
 	UNWIND_STOPS
 };
 
@@ -199,7 +200,7 @@ UNWIND_INLINE int unwind_step_signal(enum unwind_arch arch, struct unwind_state 
 	unwind_set(s, UNWIND_SLOT_SP, sp);
 	s->pc = pc;
 	s->exact = 1;
-	return pc ? UNWIND_CONTINUE : UNWIND_END;
+	return pc ? UNWIND_CONTINUE : UNWIND_ZERO_RETURN;
 }
 
 UNWIND_INLINE int unwind_cfa(const struct unwind_rule *rule, struct unwind_state *s,
@@ -256,6 +257,17 @@ UNWIND_INLINE void unwind_restore(const struct unwind_rule *rule, struct unwind_
 	}
 }
 
+/* The caller has no address. A frame pointer of 0 marks the outermost frame (psABI 3.4.1, AAPCS64
+ * 6.4.6): whoever made the stack, for a coroutine for one, says that this is all. */
+UNWIND_INLINE int unwind_zero_return(struct unwind_state *s, unwind_read_fn *read, void *ctx)
+{
+	__u64 fp = 1;
+
+	if (unwind_get(s, UNWIND_SLOT_FP, read, ctx, &fp))
+		return UNWIND_ZERO_RETURN;
+	return fp ? UNWIND_ZERO_RETURN : UNWIND_END;
+}
+
 UNWIND_INLINE int unwind_step_cfa(enum unwind_arch arch, const struct unwind_rule *rule,
 				  struct unwind_state *s, unwind_read_fn *read, void *ctx)
 {
@@ -283,7 +295,7 @@ UNWIND_INLINE int unwind_step_cfa(enum unwind_arch arch, const struct unwind_rul
 	unwind_set(s, UNWIND_SLOT_SP, cfa);
 	s->pc = unwind_strip(arch, pc);
 	s->exact = 0;
-	return s->pc ? UNWIND_CONTINUE : UNWIND_END;
+	return s->pc ? UNWIND_CONTINUE : unwind_zero_return(s, read, ctx);
 }
 
 /*
@@ -308,7 +320,9 @@ UNWIND_INLINE int unwind_step_fp(enum unwind_arch arch, int trusted, struct unwi
 	s->pc = unwind_strip(arch, pc);
 	s->exact = 0;
 	s->guessed |= !trusted;
-	return s->pc ? UNWIND_CONTINUE : UNWIND_END;
+	if (s->pc)
+		return UNWIND_CONTINUE;
+	return trusted ? UNWIND_END : UNWIND_NO_ROW;
 }
 
 /*

@@ -43,7 +43,7 @@ struct maple_arange_64 {
 };
 
 struct vm_area_struct {
-	unsigned long vm_start, vm_end, vm_pgoff;
+	unsigned long vm_start, vm_end, vm_pgoff, vm_flags;
 	struct mm_struct *vm_mm;
 	struct file___file *vm_file;
 };

@@ -119,6 +119,36 @@ static bool is_file(const struct proc_map *m, const struct known_file *f)
 	return f->ino == m->ino && f->maj == m->maj && f->min == m->min && str_eq(f->path, m->path);
 }
 
+static struct file_version version_of(pid_t pid, const struct proc_map *m)
+{
+	struct file_version v = {0};
+	struct stat st;
+	char path[96];
+	int fd;
+
+	if (!m->ino)
+		return v;
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+		 (unsigned long long)m->start, (unsigned long long)m->end);
+	v.known = !stat(path, &st);
+	if (!v.known) {
+		fd = elf_open_mapped(pid, m->start, m->end, m->path, m->maj, m->min, m->ino);
+		v.known = fd >= 0 && !fstat(fd, &st);
+		closep(&fd);
+	}
+	if (v.known) {
+		v.size_bytes = (uint64_t)st.st_size;
+		v.mtime = st.st_mtim;
+	}
+	return v;
+}
+
+static bool same_version(const struct file_version *a, const struct file_version *b)
+{
+	return a->known == b->known && a->size_bytes == b->size_bytes &&
+	       a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec;
+}
+
 static int find_file(struct unwind_processes *u, pid_t pid, const struct proc_map *m,
 		     const struct known_file **ret)
 {
@@ -128,7 +158,17 @@ static int find_file(struct unwind_processes *u, pid_t pid, const struct proc_ma
 	int err;
 
 	hashmap_each_candidate(&u->by_file, hash, at, i) {
-		if (is_file(m, &u->files.v[i])) {
+		if (is_file(m, &u->files.v[i]) && u->files.v[i].seen == u->refreshes) {
+			*ret = &u->files.v[i];
+			return 0;
+		}
+	}
+	f.version = version_of(pid, m);
+	f.seen = u->refreshes;
+	hashmap_each_candidate(&u->by_file, hash, at, i) {
+		if (is_file(m, &u->files.v[i]) &&
+		    same_version(&f.version, &u->files.v[i].version)) {
+			u->files.v[i].seen = u->refreshes;
 			*ret = &u->files.v[i];
 			return 0;
 		}
@@ -165,12 +205,32 @@ static bool is_anonymous(const struct proc_map *m)
 	       (m->path[0] != '/' || str_starts(m->path, "//") || str_starts(m->path, "/memfd:"));
 }
 
+/* As bpf/lib/unwind_check.bpf.h finds it. */
+static uint64_t identity_of(const struct proc_map *m, const struct unwind_range *range,
+			    const struct file_version *version)
+{
+	uint32_t device = unwind_device(m->maj, m->min);
+	uint64_t page = m->pgoff_bytes / (uint64_t)sysconf(_SC_PAGESIZE);
+
+	if (str_eq(m->path, "[vsyscall]")) /* in no tree */
+		return UNWIND_UNKNOWN;
+	if (!m->ino)
+		return 0;
+	if (range->kind == UNWIND_RANGE_FP)
+		return unwind_memory_identity(m->ino, device);
+	return version->known ? unwind_identity(m->ino, device, page, version->size_bytes,
+						(uint64_t)version->mtime.tv_sec,
+						(uint64_t)version->mtime.tv_nsec)
+			      : UNWIND_UNKNOWN;
+}
+
 static int add_range(void *ctx, const struct proc_map *m)
 {
 	struct reading *r = ctx;
 	struct unwind_range range = {
 		.start_va = m->start, .end_va = m->end, .kind = UNWIND_RANGE_FP};
-	const struct known_file *f;
+	const struct file_version unknown = {0};
+	const struct known_file *f = NULL;
 	int err;
 
 	if (!m->exec || m->start >= m->end)
@@ -192,6 +252,7 @@ static int add_range(void *ctx, const struct proc_map *m)
 		range.n_rows = f->n_rows;
 		range.bias = m->pgoff_bytes - m->start - f->base_off;
 	}
+	range.identity = identity_of(m, &range, f ? &f->version : &unknown);
 	return array_push(&r->u->fresh, range);
 }
 
@@ -273,15 +334,22 @@ static int publish(const struct unwind_processes *u, const struct known_process 
 		   uint32_t generation)
 {
 	uint32_t key = (uint32_t)p->pid;
+	uint64_t until_ns = clock_now_ns() + p->pause_ns;
 	struct unwind_process value = {
 		.first = p->place.first,
 		.n = (uint32_t)p->ranges.n,
 		.generation = generation,
 		.fresh = 1,
-		.quiet_until_ns = clock_now_ns() + p->pause_ns,
+		.quiet_until_ns = until_ns,
+		.sure_until_ns = until_ns,
 	};
 
 	return bpf_map_update_elem(u->processes_fd, &key, &value, BPF_ANY) < 0 ? -errno : 0;
+}
+
+static uint64_t pause_after(uint64_t took_ns)
+{
+	return MAX(PAUSE_LEAST_NS, MIN(took_ns, PAUSE_MOST_NS));
 }
 
 static int replace(struct unwind_processes *u, struct known_process *p, uint64_t took_ns)
@@ -294,7 +362,7 @@ static int replace(struct unwind_processes *u, struct known_process *p, uint64_t
 		return err;
 	p->place = place;
 	p->placed = true;
-	p->pause_ns = MAX(PAUSE_LEAST_NS, MIN(took_ns, PAUSE_MOST_NS));
+	p->pause_ns = pause_after(took_ns);
 	err = publish(u, p, u->generation);
 	if (had && range_store_drop(&u->range_store, old, clock_now_ns()))
 		return -ENOMEM;
@@ -302,7 +370,7 @@ static int replace(struct unwind_processes *u, struct known_process *p, uint64_t
 }
 
 /* Nothing new: the address that was asked for is wrong. Asked again later and later. */
-static int keep(struct unwind_processes *u, struct known_process *p)
+static int keep(struct unwind_processes *u, struct known_process *p, uint64_t took_ns)
 {
 	uint32_t key = (uint32_t)p->pid;
 	struct unwind_process now;
@@ -311,23 +379,25 @@ static int keep(struct unwind_processes *u, struct known_process *p)
 	if (bpf_map_lookup_elem(u->processes_fd, &key, &now) < 0)
 		return 0;
 	if (!now.generation) /* it has executed another program, mapped the same */
-		return replace(u, p, 0);
+		return replace(u, p, took_ns);
 	now.waiting = 0;
 	now.fresh = 0;
 	now.quiet_until_ns = clock_now_ns() + p->pause_ns;
+	now.sure_until_ns = clock_now_ns() + pause_after(took_ns);
 	return bpf_map_update_elem(u->processes_fd, &key, &now, BPF_EXIST) < 0 && errno != ENOENT
 		       ? -errno
 		       : 0;
 }
 
-static int refresh(struct unwind_processes *u, pid_t pid, bool put_off)
+int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off)
 {
-	uint64_t start_ns = clock_now_ns();
+	uint64_t start_ns = clock_now_ns(), took_ns;
 	struct known_process *p = find_process(u, pid);
 	struct reading r = {.u = u, .pid = pid};
 	int err;
 
 	u->fresh.n = 0;
+	u->refreshes++;
 	u->rows_ns = 0;
 	u->put_off = put_off;
 	u->was_put_off = false;
@@ -346,38 +416,11 @@ static int refresh(struct unwind_processes *u, pid_t pid, bool put_off)
 		err = add_process(u, pid, &p);
 	else
 		err = 0;
-	if (!err && is_unchanged(u, p))
-		err = keep(u, p);
-	else if (!err) /* making rows happens once; reading mappings costs as much each time */
-		err = replace(u, p, clock_now_ns() - start_ns - u->rows_ns);
+	/* Making rows happens once; reading mappings costs as much each time. */
+	took_ns = clock_now_ns() - start_ns - u->rows_ns;
+	if (!err)
+		err = is_unchanged(u, p) ? keep(u, p, took_ns) : replace(u, p, took_ns);
 	return err ? err : u->was_put_off;
-}
-
-static bool executable_of(pid_t pid, struct stat *ret)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-	return !stat(path, ret);
-}
-
-/* Its mappings are read, rows are made, which takes time, and then the ranges are published. Those
- * of a program that has been replaced meanwhile would be taken for the new one's, at the same
- * addresses if both are linked to fixed ones. An exec after that drops them itself. */
-int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off)
-{
-	struct stat before, after;
-	bool again = true;
-	int err = 0;
-
-	for (int i = 0; i < 3 && again; i++) {
-		bool known = executable_of(pid, &before);
-
-		err = refresh(u, pid, put_off);
-		again = err >= 0 && known && executable_of(pid, &after) &&
-			(before.st_ino != after.st_ino || before.st_dev != after.st_dev);
-	}
-	return err;
 }
 
 bool unwind_process_is_used(const struct unwind_processes *u, pid_t pid)

@@ -6,11 +6,22 @@
 #include "range_store.h"
 #include "row_store.h"
 
+#include <time.h>
+
+/* What of a file changes when it is written anew. */
+struct file_version {
+	bool known; /* false: it could not be looked at, and is taken for what it was */
+	uint64_t size_bytes;
+	struct timespec mtime;
+};
+
 /* A file and what its code is unwound by. */
 struct known_file {
 	uint64_t ino;
 	uint32_t maj, min;
 	char *path;
+	struct file_version version;
+	uint64_t seen; /* the refresh that looked last */
 	uint64_t base_off;
 	uint32_t first_row, n_rows;
 	uint8_t kind, stop;
@@ -35,6 +46,7 @@ struct unwind_processes {
 	ARRAY(struct known_process *) known; /* sorted by pid */
 	ARRAY(struct unwind_range) fresh;
 	uint32_t generation;
+	uint64_t refreshes;
 	uint64_t rows_ns; /* of this refresh, spent on new files */
 	bool put_off;     /* this refresh leaves large new files for another time … */
 	bool was_put_off; /* … and has met some */

@@ -143,6 +143,30 @@ complete "$tmp/loads" 97 'a library loaded while recording'
 through "$tmp/loads" dlopens in_library 35 'a library loaded while recording'
 through "$tmp/loads" dlopens main 97 'a library loaded while recording'
 
+# Other code where code was: a plug-in after the other, and two programs at fixed addresses that execute
+# each other. By the rules of what was there before, stacks would end early, some of them as complete.
+ok '[ -e "$W/uw_plug_a" ] && [ -e "$W/uw_plug_b" ]' 'the plug-ins are built'
+record -o "$tmp/plugs" -- "$W/uw_reload" 500 "$W/uw_plug_a" "$W/uw_plug_b" >"$tmp/loaded"
+record -o "$tmp/turns" -- "$W/uw_turn_a" 30 "$W/uw_turn_b"
+read -r loaded same <"$tmp/loaded"
+ok "[ $loaded -ge 20 ] && [ $same -ge $((loaded * 9 / 10)) ]" \
+	"$loaded plug-ins were loaded, $same where the one before was"
+for what in plug turn; do
+	"$INSPECT" flame --folded --no-inline "$tmp/${what}s" 2>/dev/null >"$tmp/folded"
+	read -r a b astray crossed cut < <(awk -v name="$what" '{
+		samples = $NF / 1001001
+		a += $0 ~ name "_a_run;" ? samples : 0
+		b += $0 ~ name "_b_run;" ? samples : 0
+		cut += /;\[truncated/ ? samples : 0
+		astray += $0 ~ name "_._run" && !/;main;/ && !/;\[truncated/ ? samples : 0
+		crossed += $0 ~ name "_a_.*;" name "_b_|" name "_b_.*;" name "_a_" ? samples : 0
+	} END { printf "%.0f %.0f %.0f %.0f %.0f\n", a, b, astray, crossed, cut }' "$tmp/folded")
+	is "$astray $crossed" '0 0' "$what: no stack ends early without saying so, and none is of both"
+	is "$(json "$tmp/${what}s" | jq .truncated)" "$cut" "$what: those that are cut are counted ($cut)"
+	near $((100 * a / (a + b + 1))) 50 12 "$what: both have their half ($a and $b)"
+	complete "$tmp/${what}s" 99 "$what"
+done
+
 # --- python ---
 # The program itself: a shim would be a dozen of short shells.
 python=$(python3 -c 'import sys; print(sys.executable)')

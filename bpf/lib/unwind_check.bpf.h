@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whether the mapping at an address is still the one that a range was made of. The tool reads
+ * mappings a moment after they change, and until then the rules of what was there before would lead
+ * nowhere, or to a stack that looks complete. What has been looked at holds while the kernel's
+ * counter of changes to the process's memory stays the same.
+ */
+#ifndef BPF_LIB_UNWIND_CHECK_BPF_H
+#define BPF_LIB_UNWIND_CHECK_BPF_H
+
+#include "unwind.abi.h"
+#include "vma.bpf.h"
+
+/* Of the current task. */
+struct unwind_memory {
+	__u64 mm_va;
+	__u64 seq; /* 0: not known */
+};
+
+struct unwind_checked {
+	struct unwind_memory memory;
+	__u64 user_va; /* the range's start, or a page of memory that has no file */
+	__u64 generation;
+};
+
+enum { UNWIND_CHECKED = 128, UNWIND_PAGE = 4096 };
+enum { VM_EXEC = 4 }; /* include/linux/mm.h */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, UNWIND_CHECKED);
+	__type(key, __u32);
+	__type(value, struct unwind_checked);
+} unwind_checked SEC(".maps");
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct seqcount___mm {
+	unsigned int sequence;
+};
+
+/* 6.13: odd while the mappings are being changed */
+struct mm_struct___seqcount {
+	struct seqcount___mm mm_lock_seq;
+};
+
+/* 6.4 */
+struct mm_struct___lock_seq {
+	int mm_lock_seq;
+};
+
+/* up to 6.0: counts what is unmapped, also by mapping over it */
+struct mm_struct___vmacache {
+	__u64 vmacache_seqnum;
+};
+
+struct timespec64___inode {
+	__s64 tv_sec;
+	long tv_nsec;
+};
+
+struct inode___mtime {
+	struct timespec64___inode i_mtime;
+};
+
+/* 6.7 */
+struct inode___mtime_hidden {
+	struct timespec64___inode __i_mtime;
+};
+
+/* 6.11 */
+struct inode___mtime_parts {
+	__s64 i_mtime_sec;
+	__u32 i_mtime_nsec;
+};
+
+struct inode___size {
+	long long i_size;
+};
+
+struct dentry___inode {
+	struct inode___file *d_inode;
+};
+
+struct path___inode {
+	struct dentry___inode *dentry;
+};
+
+/* 6.7: a file of an overlay is mapped by one that lies below it. */
+struct backing_file {
+	struct path___inode user_path;
+};
+
+#pragma clang attribute pop
+
+static __always_inline void unwind_memory_of_task(struct unwind_memory *ret)
+{
+	struct mm_struct *mm = BPF_CORE_READ(this_task(), mm);
+	struct mm_struct___seqcount *counted = (void *)mm;
+	struct mm_struct___lock_seq *locked = (void *)mm;
+	struct mm_struct___vmacache *cached = (void *)mm;
+
+	ret->mm_va = (__u64)mm;
+	ret->seq = 0;
+	if (bpf_core_field_exists(counted->mm_lock_seq))
+		ret->seq = BPF_CORE_READ(counted, mm_lock_seq.sequence) + 2ULL;
+	else if (bpf_core_field_exists(locked->mm_lock_seq))
+		ret->seq = 2 * ((__u32)BPF_CORE_READ(locked, mm_lock_seq) + 1ULL);
+	else if (bpf_core_field_exists(cached->vmacache_seqnum))
+		ret->seq = 2 * (BPF_CORE_READ(cached, vmacache_seqnum) + 1);
+	if (ret->seq & 1)
+		ret->seq = 0;
+}
+
+static __always_inline struct unwind_checked *
+unwind_checked_at(const struct unwind_range *range, __u64 user_va, __u64 *ret_checked_va)
+{
+	__u64 va =
+		range->kind == UNWIND_RANGE_FP ? user_va & ~(UNWIND_PAGE - 1ULL) : range->start_va;
+	__u32 key = (va >> 12 ^ va >> 20) & (UNWIND_CHECKED - 1);
+
+	*ret_checked_va = va;
+	return bpf_map_lookup_elem(&unwind_checked, &key);
+}
+
+/* There is no need to look. */
+static __always_inline bool unwind_is_checked(const struct unwind_memory *memory,
+					      const struct unwind_range *range, __u64 user_va)
+{
+	struct unwind_checked *c;
+	__u64 va;
+
+	if (range->identity == UNWIND_UNKNOWN)
+		return true;
+	c = unwind_checked_at(range, user_va, &va);
+	return c && memory->seq && c->memory.seq == memory->seq &&
+	       c->memory.mm_va == memory->mm_va && c->user_va == va &&
+	       c->generation == range->generation;
+}
+
+/* `named` is the inode by whose numbers the file goes; its content is that of `inode`. */
+static __always_inline __u64 unwind_file_identity(const struct inode___file *named,
+						  struct inode___file *inode, bool is_memory,
+						  __u64 page)
+{
+	struct inode___mtime_hidden *hidden = (void *)inode;
+	struct inode___mtime_parts *parts = (void *)inode;
+	struct inode___mtime *plain = (void *)inode;
+	__u64 number = BPF_CORE_READ(named, i_ino), mtime_s = 0, mtime_ns = 0;
+	__u32 device = BPF_CORE_READ(named, i_sb, s_dev);
+
+	if (is_memory)
+		return unwind_memory_identity(number, device);
+	if (bpf_core_field_exists(parts->i_mtime_sec)) {
+		mtime_s = BPF_CORE_READ(parts, i_mtime_sec);
+		mtime_ns = BPF_CORE_READ(parts, i_mtime_nsec);
+	} else if (bpf_core_field_exists(hidden->__i_mtime)) {
+		mtime_s = BPF_CORE_READ(hidden, __i_mtime.tv_sec);
+		mtime_ns = BPF_CORE_READ(hidden, __i_mtime.tv_nsec);
+	} else if (bpf_core_field_exists(plain->i_mtime)) {
+		mtime_s = BPF_CORE_READ(plain, i_mtime.tv_sec);
+		mtime_ns = BPF_CORE_READ(plain, i_mtime.tv_nsec);
+	}
+	return unwind_identity(number, device, page,
+			       BPF_CORE_READ((struct inode___size *)inode, i_size), mtime_s,
+			       mtime_ns);
+}
+
+/* The inode that /proc shows of a file which lies below an overlay; of another file anything, or
+ * NULL: the mark of such files is another bit in each kernel. */
+static __always_inline struct inode___file *unwind_named_inode(struct file___file *file)
+{
+	struct backing_file *backing = (void *)file;
+
+	if (!bpf_core_type_exists(struct backing_file) ||
+	    !bpf_core_field_exists(backing->user_path))
+		return NULL;
+	return BPF_CORE_READ(backing, user_path.dentry, d_inode);
+}
+
+static __always_inline bool unwind_same_mapping(struct vm_area_struct *vma,
+						const struct unwind_range *range)
+{
+	bool is_memory = range->kind == UNWIND_RANGE_FP;
+	struct file___file *file = BPF_CORE_READ(vma, vm_file);
+	struct inode___file *inode, *named;
+	__u64 page;
+
+	if (!is_memory && (BPF_CORE_READ(vma, vm_start) != range->start_va ||
+			   BPF_CORE_READ(vma, vm_end) != range->end_va))
+		return false;
+	if (!file)
+		return !range->identity;
+	page = BPF_CORE_READ(vma, vm_pgoff);
+	inode = BPF_CORE_READ(file, f_inode);
+	if (unwind_file_identity(inode, inode, is_memory, page) == range->identity)
+		return true;
+	named = unwind_named_inode(file);
+	return named && unwind_file_identity(named, inode, is_memory, page) == range->identity;
+}
+
+static __always_inline struct vm_area_struct *unwind_vma(const struct unwind_memory *memory,
+							 __u64 user_va)
+{
+	return (void *)(bpf_core_field_exists(struct mm_struct___maple, mm_mt)
+				? vma_in_maple_tree(memory->mm_va, user_va)
+				: vma_in_rb_tree(memory->mm_va, user_va));
+}
+
+/* There is code at an address, or will be. */
+static __noinline bool unwind_is_code(const struct unwind_memory *memory, __u64 user_va)
+{
+	struct vm_area_struct *vma = unwind_vma(memory, user_va);
+
+	return vma && BPF_CORE_READ(vma, vm_flags) & VM_EXEC;
+}
+
+/* Looks into the kernel's tree of mappings. */
+static __noinline bool unwind_check(const struct unwind_memory *memory,
+				    const struct unwind_range *range, __u64 user_va)
+{
+	struct vm_area_struct *vma = unwind_vma(memory, user_va);
+	struct unwind_checked *c;
+	__u64 va;
+
+	if (!vma || !unwind_same_mapping(vma, range))
+		return false;
+	c = unwind_checked_at(range, user_va, &va);
+	if (c) {
+		c->memory = *memory;
+		c->user_va = va;
+		c->generation = range->generation;
+	}
+	return true;
+}
+
+#endif
