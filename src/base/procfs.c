@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #define STAT_BYTES_MAX 4096
+#define CHILDREN_THREADS_MAX 64
 
 int file_read(const char *path, size_t max_bytes, struct strbuf *out)
 {
@@ -338,12 +339,37 @@ static size_t first_child(const struct parents *parents, pid_t ppid)
 	return low;
 }
 
+/* The kernel's list of each thread's children (CONFIG_PROC_CHILDREN). It may lack some while others
+ * end, but is empty only when there are none. False: there may be some. */
+static bool has_no_children(pid_t pid)
+{
+	CLEANUP(pid_list_release) struct pid_list threads = {0};
+	char path[64], first;
+
+	if (proc_threads(pid, &threads) || threads.n > CHILDREN_THREADS_MAX)
+		return false;
+	for (size_t i = 0; i < threads.n; i++) {
+		CLEANUP(closep) int fd = -1;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, threads.v[i]);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd < 0 || read(fd, &first, 1) != 0)
+			return false;
+	}
+	return true;
+}
+
 int proc_descendants(pid_t pid, struct pid_list *out)
 {
 	CLEANUP(parents_release) struct parents parents = {0};
-	int err = read_parents(&parents);
 	pid_t parent = pid;
+	int err;
 
+	if (has_no_children(pid)) {
+		out->n = 0;
+		return 0;
+	}
+	err = read_parents(&parents);
 	if (err)
 		return err;
 	out->n = 0;

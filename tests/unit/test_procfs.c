@@ -245,6 +245,8 @@ static void test_descendants(void **state UNUSED)
 	assert_int_equal(proc_descendants(child, &list), 0);
 	assert_int_equal(list.n, 1);
 	assert_int_equal(list.v[0], grandchild);
+	assert_int_equal(proc_descendants(grandchild, &list), 0);
+	assert_int_equal(list.n, 0);
 	assert_int_equal(proc_pids(&all), 0);
 	assert_true(has(&all, getpid()) && has(&all, grandchild) && is_sorted(&all));
 	close(until[1]);
