@@ -8,6 +8,7 @@
 #ifndef STREAM_STACK_BPF_H
 #define STREAM_STACK_BPF_H
 
+#include "lib/file.bpf.h"
 #include "lib/vma.bpf.h"
 #include "stream_chunks.bpf.h"
 

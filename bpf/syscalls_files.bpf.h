@@ -3,6 +3,7 @@
 #ifndef BPF_SYSCALLS_FILES_BPF_H
 #define BPF_SYSCALLS_FILES_BPF_H
 
+#include "lib/file.bpf.h"
 #include "lib/task_call.bpf.h"
 #include "lib/vma.bpf.h"
 #include "syscalls.abi.h"

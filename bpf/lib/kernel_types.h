@@ -69,8 +69,33 @@ struct signal_struct {
 	atomic_t live;
 };
 
+struct rb_node;
+
+struct rb_root {
+	struct rb_node *rb_node;
+};
+
+struct maple_tree {
+	void *ma_root;
+};
+
+struct seqcount {
+	unsigned int sequence;
+};
+
+/* One struct, and not one for each kernel: libbpf looks through all of the kernel's types for each
+ * that is read, 2 ms each. */
 struct mm_struct {
 	unsigned long start_stack;
+	struct rb_root mm_rb;    /* up to 6.0: its mappings, then … */
+	struct maple_tree mm_mt; /* … from 6.1 on */
+	__u64 vmacache_seqnum;   /* up to 6.0: counts what is unmapped, also by mapping over it */
+	struct seqcount mm_lock_seq; /* 6.13: odd while the mappings are being changed */
+};
+
+/* 6.4 */
+struct mm_struct___lock_seq {
+	int mm_lock_seq;
 };
 
 struct rq {

@@ -35,51 +35,23 @@ struct {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct seqcount___mm {
-	unsigned int sequence;
-};
-
-/* 6.13: odd while the mappings are being changed */
-struct mm_struct___seqcount {
-	struct seqcount___mm mm_lock_seq;
-};
-
-/* 6.4 */
-struct mm_struct___lock_seq {
-	int mm_lock_seq;
-};
-
-/* up to 6.0: counts what is unmapped, also by mapping over it */
-struct mm_struct___vmacache {
-	__u64 vmacache_seqnum;
-};
-
 struct timespec64___inode {
 	__s64 tv_sec;
 	long tv_nsec;
 };
 
-struct inode___mtime {
+struct inode___version {
+	unsigned long i_ino;
+	struct super_block___file *i_sb;
+	long long i_size;
 	struct timespec64___inode i_mtime;
-};
-
-/* 6.7 */
-struct inode___mtime_hidden {
-	struct timespec64___inode __i_mtime;
-};
-
-/* 6.11 */
-struct inode___mtime_parts {
-	__s64 i_mtime_sec;
+	struct timespec64___inode __i_mtime; /* 6.7 */
+	__s64 i_mtime_sec;                   /* 6.11 */
 	__u32 i_mtime_nsec;
 };
 
-struct inode___size {
-	long long i_size;
-};
-
 struct dentry___inode {
-	struct inode___file *d_inode;
+	struct inode___version *d_inode;
 };
 
 struct path___inode {
@@ -96,18 +68,16 @@ struct backing_file {
 static __always_inline void unwind_memory_of_task(struct unwind_memory *ret)
 {
 	struct mm_struct *mm = BPF_CORE_READ(this_task(), mm);
-	struct mm_struct___seqcount *counted = (void *)mm;
 	struct mm_struct___lock_seq *locked = (void *)mm;
-	struct mm_struct___vmacache *cached = (void *)mm;
 
 	ret->mm_va = (__u64)mm;
 	ret->seq = 0;
-	if (bpf_core_field_exists(counted->mm_lock_seq))
-		ret->seq = BPF_CORE_READ(counted, mm_lock_seq.sequence) + 2ULL;
+	if (bpf_core_field_exists(mm->mm_lock_seq))
+		ret->seq = BPF_CORE_READ(mm, mm_lock_seq.sequence) + 2ULL;
 	else if (bpf_core_field_exists(locked->mm_lock_seq))
 		ret->seq = 2 * ((__u32)BPF_CORE_READ(locked, mm_lock_seq) + 1ULL);
-	else if (bpf_core_field_exists(cached->vmacache_seqnum))
-		ret->seq = 2 * (BPF_CORE_READ(cached, vmacache_seqnum) + 1);
+	else if (bpf_core_field_exists(mm->vmacache_seqnum))
+		ret->seq = 2 * (BPF_CORE_READ(mm, vmacache_seqnum) + 1);
 	if (ret->seq & 1)
 		ret->seq = 0;
 }
@@ -139,36 +109,32 @@ static __always_inline bool unwind_is_checked(const struct unwind_memory *memory
 }
 
 /* `named` is the inode by whose numbers the file goes; its content is that of `inode`. */
-static __always_inline __u64 unwind_file_identity(const struct inode___file *named,
-						  struct inode___file *inode, bool is_memory,
-						  __u64 page)
+static __always_inline __u64 unwind_file_identity(const struct inode___version *named,
+						  const struct inode___version *inode,
+						  bool is_memory, __u64 page)
 {
-	struct inode___mtime_hidden *hidden = (void *)inode;
-	struct inode___mtime_parts *parts = (void *)inode;
-	struct inode___mtime *plain = (void *)inode;
 	__u64 number = BPF_CORE_READ(named, i_ino), mtime_s = 0, mtime_ns = 0;
 	__u32 device = BPF_CORE_READ(named, i_sb, s_dev);
 
 	if (is_memory)
 		return unwind_memory_identity(number, device);
-	if (bpf_core_field_exists(parts->i_mtime_sec)) {
-		mtime_s = BPF_CORE_READ(parts, i_mtime_sec);
-		mtime_ns = BPF_CORE_READ(parts, i_mtime_nsec);
-	} else if (bpf_core_field_exists(hidden->__i_mtime)) {
-		mtime_s = BPF_CORE_READ(hidden, __i_mtime.tv_sec);
-		mtime_ns = BPF_CORE_READ(hidden, __i_mtime.tv_nsec);
-	} else if (bpf_core_field_exists(plain->i_mtime)) {
-		mtime_s = BPF_CORE_READ(plain, i_mtime.tv_sec);
-		mtime_ns = BPF_CORE_READ(plain, i_mtime.tv_nsec);
+	if (bpf_core_field_exists(inode->i_mtime_sec)) {
+		mtime_s = BPF_CORE_READ(inode, i_mtime_sec);
+		mtime_ns = BPF_CORE_READ(inode, i_mtime_nsec);
+	} else if (bpf_core_field_exists(inode->__i_mtime)) {
+		mtime_s = BPF_CORE_READ(inode, __i_mtime.tv_sec);
+		mtime_ns = BPF_CORE_READ(inode, __i_mtime.tv_nsec);
+	} else if (bpf_core_field_exists(inode->i_mtime)) {
+		mtime_s = BPF_CORE_READ(inode, i_mtime.tv_sec);
+		mtime_ns = BPF_CORE_READ(inode, i_mtime.tv_nsec);
 	}
-	return unwind_identity(number, device, page,
-			       BPF_CORE_READ((struct inode___size *)inode, i_size), mtime_s,
+	return unwind_identity(number, device, page, BPF_CORE_READ(inode, i_size), mtime_s,
 			       mtime_ns);
 }
 
 /* The inode that /proc shows of a file which lies below an overlay; of another file anything, or
  * NULL: the mark of such files is another bit in each kernel. */
-static __always_inline struct inode___file *unwind_named_inode(struct file___file *file)
+static __always_inline struct inode___version *unwind_named_inode(struct file___file *file)
 {
 	struct backing_file *backing = (void *)file;
 
@@ -183,7 +149,7 @@ static __always_inline bool unwind_same_mapping(struct vm_area_struct *vma,
 {
 	bool is_memory = range->kind == UNWIND_RANGE_FP;
 	struct file___file *file = BPF_CORE_READ(vma, vm_file);
-	struct inode___file *inode, *named;
+	struct inode___version *inode, *named;
 	__u64 page;
 
 	if (!is_memory && (BPF_CORE_READ(vma, vm_start) != range->start_va ||
@@ -192,7 +158,7 @@ static __always_inline bool unwind_same_mapping(struct vm_area_struct *vma,
 	if (!file)
 		return !range->identity;
 	page = BPF_CORE_READ(vma, vm_pgoff);
-	inode = BPF_CORE_READ(file, f_inode);
+	inode = (void *)BPF_CORE_READ(file, f_inode);
 	if (unwind_file_identity(inode, inode, is_memory, page) == range->identity)
 		return true;
 	named = unwind_named_inode(file);
@@ -202,7 +168,7 @@ static __always_inline bool unwind_same_mapping(struct vm_area_struct *vma,
 static __always_inline struct vm_area_struct *unwind_vma(const struct unwind_memory *memory,
 							 __u64 user_va)
 {
-	return (void *)(bpf_core_field_exists(struct mm_struct___maple, mm_mt)
+	return (void *)(bpf_core_field_exists(struct mm_struct, mm_mt)
 				? vma_in_maple_tree(memory->mm_va, user_va)
 				: vma_in_rb_tree(memory->mm_va, user_va));
 }

@@ -8,28 +8,13 @@
 #ifndef BPF_LIB_VMA_BPF_H
 #define BPF_LIB_VMA_BPF_H
 
-#include "file.bpf.h"
+#include "compat.bpf.h"
+#include "file_types.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-struct rb_node___vma {
-	struct rb_node___vma *rb_right, *rb_left;
-};
-
-struct rb_root___vma {
-	struct rb_node___vma *rb_node;
-};
-
-struct mm_struct___rb {
-	struct rb_root___vma mm_rb;
-};
-
-struct maple_tree___vma {
-	void *ma_root;
-};
-
-struct mm_struct___maple {
-	struct maple_tree___vma mm_mt;
+struct rb_node {
+	struct rb_node *rb_right, *rb_left;
 };
 
 struct maple_range_64 {
@@ -46,10 +31,7 @@ struct vm_area_struct {
 	unsigned long vm_start, vm_end, vm_pgoff, vm_flags;
 	struct mm_struct *vm_mm;
 	struct file___file *vm_file;
-};
-
-struct vm_area_struct___rb {
-	struct rb_node___vma vm_rb;
+	struct rb_node vm_rb; /* up to 6.0 */
 };
 
 #pragma clang attribute pop
@@ -75,15 +57,15 @@ enum {
 /* Numbers, 0: none. Global, as all that follow, so that the verifier looks at a loop once. */
 __noinline __u64 vma_in_rb_tree(__u64 mm_va, __u64 user_va)
 {
-	struct mm_struct___rb *mm = (void *)mm_va;
-	struct rb_node___vma *node;
+	struct mm_struct *mm = (void *)mm_va;
+	struct rb_node *node;
 
-	if (!bpf_core_field_exists(struct mm_struct___rb, mm_rb))
+	if (!bpf_core_field_exists(struct mm_struct, mm_rb))
 		return 0;
 	node = BPF_CORE_READ(mm, mm_rb.rb_node);
 	for (int i = 0; i < VMA_RB_DEPTH && node; i++) {
 		struct vm_area_struct *vma =
-			(void *)node - bpf_core_field_offset(struct vm_area_struct___rb, vm_rb);
+			(void *)node - bpf_core_field_offset(struct vm_area_struct, vm_rb);
 
 		if (user_va >= BPF_CORE_READ(vma, vm_end))
 			node = BPF_CORE_READ(node, rb_right);
@@ -130,11 +112,11 @@ __noinline __u64 vma_maple_slot(__u64 entry, __u64 user_va, __u64 last_va)
 
 __noinline __u64 vma_in_maple_tree(__u64 mm_va, __u64 user_va)
 {
-	struct mm_struct___maple *mm = (void *)mm_va;
+	struct mm_struct *mm = (void *)mm_va;
 	struct vm_area_struct *vma;
 	__u64 entry;
 
-	if (!bpf_core_field_exists(struct mm_struct___maple, mm_mt))
+	if (!bpf_core_field_exists(struct mm_struct, mm_mt))
 		return 0;
 	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	if ((entry & MAPLE_ROOT_MASK) != MAPLE_ROOT_NODE)
@@ -157,16 +139,16 @@ __noinline __u64 vma_in_maple_tree(__u64 mm_va, __u64 user_va)
 /* Where no mapping is at the address, an address up to which there is none; 0: to the end. */
 __noinline __u64 vma_gap_in_rb_tree(__u64 mm_va, __u64 user_va)
 {
-	struct mm_struct___rb *mm = (void *)mm_va;
-	struct rb_node___vma *node;
+	struct mm_struct *mm = (void *)mm_va;
+	struct rb_node *node;
 	__u64 next_va = 0;
 
-	if (!bpf_core_field_exists(struct mm_struct___rb, mm_rb))
+	if (!bpf_core_field_exists(struct mm_struct, mm_rb))
 		return 0;
 	node = BPF_CORE_READ(mm, mm_rb.rb_node);
 	for (int i = 0; i < VMA_RB_DEPTH && node; i++) {
 		struct vm_area_struct *vma =
-			(void *)node - bpf_core_field_offset(struct vm_area_struct___rb, vm_rb);
+			(void *)node - bpf_core_field_offset(struct vm_area_struct, vm_rb);
 		__u64 start_va = BPF_CORE_READ(vma, vm_start);
 
 		if (start_va > user_va)
@@ -179,10 +161,10 @@ __noinline __u64 vma_gap_in_rb_tree(__u64 mm_va, __u64 user_va)
 
 __noinline __u64 vma_gap_in_maple_tree(__u64 mm_va, __u64 user_va)
 {
-	struct mm_struct___maple *mm = (void *)mm_va;
+	struct mm_struct *mm = (void *)mm_va;
 	__u64 entry, last_va = ~(__u64)0;
 
-	if (!bpf_core_field_exists(struct mm_struct___maple, mm_mt))
+	if (!bpf_core_field_exists(struct mm_struct, mm_mt))
 		return 0;
 	entry = (__u64)BPF_CORE_READ(mm, mm_mt.ma_root);
 	if ((entry & MAPLE_ROOT_MASK) != MAPLE_ROOT_NODE)
@@ -202,7 +184,7 @@ __noinline __u64 vma_gap_in_maple_tree(__u64 mm_va, __u64 user_va)
 
 static __always_inline __u64 vma_gap_end(__u64 mm_va, __u64 user_va)
 {
-	return bpf_core_field_exists(struct mm_struct___maple, mm_mt)
+	return bpf_core_field_exists(struct mm_struct, mm_mt)
 		       ? vma_gap_in_maple_tree(mm_va, user_va)
 		       : vma_gap_in_rb_tree(mm_va, user_va);
 }
@@ -210,9 +192,8 @@ static __always_inline __u64 vma_gap_end(__u64 mm_va, __u64 user_va)
 /* The mapping at an address; 0: none, or the mappings were being changed. */
 static __always_inline __u64 vma_find(__u64 mm_va, __u64 user_va)
 {
-	return bpf_core_field_exists(struct mm_struct___maple, mm_mt)
-		       ? vma_in_maple_tree(mm_va, user_va)
-		       : vma_in_rb_tree(mm_va, user_va);
+	return bpf_core_field_exists(struct mm_struct, mm_mt) ? vma_in_maple_tree(mm_va, user_va)
+							      : vma_in_rb_tree(mm_va, user_va);
 }
 
 struct vma_place {
