@@ -102,14 +102,20 @@ static int open_bpf(const struct sampler_config *c, bool no_cache, const struct 
 	return bpf_sampler_new(&config, host, notes, &ret->source, d);
 }
 
+static bool has_tracepoint(const struct sampler_config *c)
+{
+	for (size_t i = 0; i < c->events->n; i++)
+		if (c->events->v[i].is_tracepoint)
+			return true;
+	return false;
+}
+
 /* Tracepoints take another kind of program; what the kernel's own stack is all that is asked for,
  * perf takes as well. */
 static bool bpf_is_of_use(const struct sampler_config *c)
 {
-	for (size_t i = 0; i < c->events->n; i++)
-		if (c->events->v[i].is_tracepoint)
-			return false;
-	return c->callchain && !c->kernel_only && c->max_stack <= UNWIND_MAX_STACK;
+	return !has_tracepoint(c) && c->callchain && !c->kernel_only &&
+	       c->max_stack <= UNWIND_MAX_STACK;
 }
 
 /* In one line: what, why, and the first thing that would help. */
@@ -152,6 +158,10 @@ int sampling_new(const struct sampler_config *config, bool automatic, bool no_ca
 		}
 		sampling_release(&s);
 		err = note_fallback(&refusal, notes);
+	} else if (automatic && config->callchain && !config->kernel_only &&
+		   has_tracepoint(config)) {
+		err = note_add(notes, "stacks by frame pointers (perf sampler), as for all "
+				      "tracepoints; without frame pointers: --call-graph dwarf");
 	}
 	diag_release(&refusal);
 	if (err)

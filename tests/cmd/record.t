@@ -118,6 +118,8 @@ record -q -F 999 --call-graph dwarf --max-stack 9 -o f -- dd if=/dev/zero of=/de
 is "$(most_frames f)" 9 '--max-stack: kernel and user frames together, of stack copies too'
 record -q -e sched:sched_switch -a -d 0.3 -o f
 like "$("$INSPECT" report f)" 'counts, not time.*planned' 'a tracepoint: counts, not time'
+like "$(report f | jq -r '.notes[]')" 'by frame pointers.*tracepoints.*--call-graph dwarf' \
+	'a tracepoint: why its stacks may be cut'
 is "$(report f | jq .samples)" "$(perf script -F event -G -i f 2>/dev/null | grep -c sched_switch)" \
 	'a tracepoint: perf counts as many'
 if [ "$(id -u)" = 0 ]; then
