@@ -313,7 +313,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	w = bpf_map_lookup_elem(&unwind_walks, &zero);
 	if (!w)
 		return;
-	stop = stack_registers(w, task);
+	stop = setup.with_stacks ? stack_registers(w, task) : stack_call_registers(w, task);
 	begin_wait(t, task, w, stop, how_of(task, preempt, state), state, true);
 	if (setup.with_stacks)
 		t->wait.stack = stack_take(ctx, w, task, t->pid, t->tid, stop, t->wait.nr >= 0);

@@ -122,6 +122,8 @@ static __always_inline __s32 task_syscall(struct task_struct *task)
 	const struct pt_regs *r = task_user_regs(task);
 	__u64 nr = 0;
 
+	if (HAS_TASK_REGS)
+		return (__s32)r->orig_ax;
 	bpf_probe_read_kernel(&nr, sizeof(nr), &r->orig_ax);
 	return (__s32)nr;
 }

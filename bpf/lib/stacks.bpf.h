@@ -64,8 +64,8 @@ struct stack_memo {
 	__u64 id; /* 0: none */
 	__u64 pc, registers[STACK_REGISTERS];
 	__u16 n_kernel, n_user;
-	__u16 used; /* registers, by slot */
-	__u16 pad;
+	__u16 used;    /* registers, by slot */
+	__u16 n_words; /* of the kernel's stack, up to the last that is kept */
 	struct stack_words kernel;
 	struct unwind_read user[UNWIND_READS];
 };
@@ -83,9 +83,10 @@ struct {
 
 struct stack_copy {
 	__u64 word[STACK_COPY_WORDS];
-	__u32 n_kept;        /* above STACK_MEMO_WORDS: not all of them are */
-	__u32 n_met;         /* frames of the chain, one after the other, … */
-	__u32 n_frames, pad; /* … of so many */
+	__u32 n_kept;   /* above STACK_MEMO_WORDS: not all of them are */
+	__u32 n_met;    /* frames of the chain, one after the other, … */
+	__u32 n_frames; /* … of so many */
+	__u32 n_words;  /* up to the last that is kept */
 	struct stack_words kept;
 };
 
@@ -131,6 +132,19 @@ static __always_inline bool stack_same_user(const struct stack_memo *m, const st
 	return true;
 }
 
+/* The first words of what lies above the program on the kernel's stack, up to the last of the memo:
+ * beyond it are a gap of random length and the registers. */
+static __always_inline bool stack_copy_kept(struct stack_copy *copy, void *ctx,
+					    const struct stack_memo *m)
+{
+	__u64 size_bytes = (__u64)m->n_words * 8;
+
+	barrier_var(
+		size_bytes); /* the compiler may not forget the bound, which the verifier needs */
+	return size_bytes <= sizeof(copy->word) &&
+	       !bpf_probe_read_kernel(copy->word, size_bytes, ctx);
+}
+
 /* Copies what lies above the program on the kernel's stack. Words; 0: more than is room for. */
 static __always_inline __u32 stack_copy_kernel(struct stack_copy *copy, void *ctx,
 					       struct task_struct *task)
@@ -143,9 +157,11 @@ static __always_inline __u32 stack_copy_kernel(struct stack_copy *copy, void *ct
 	return size_bytes / 8;
 }
 
-static __always_inline bool stack_same_kernel(const struct stack_memo *m,
-					      const struct stack_copy *copy)
+static __always_inline bool stack_same_kernel(const struct stack_memo *m, struct stack_copy *copy,
+					      void *ctx)
 {
+	if (!stack_copy_kept(copy, ctx, m))
+		return false;
 	for (__u32 i = 0; i < STACK_MEMO_WORDS; i++) {
 		__u32 at;
 
@@ -193,6 +209,7 @@ __noinline int stack_keep_word(__u32 i)
 	if (at >= STACK_MEMO_WORDS)
 		return 1;
 	copy->kept.index[at] = from;
+	copy->n_words = from + 1;
 	copy->kept.word[at] = word;
 	expected = copy->n_met;
 	barrier_var(expected);
@@ -205,7 +222,7 @@ __noinline int stack_keep_word(__u32 i)
 static __always_inline bool stack_keep_kernel(struct stack_copy *copy, __u32 n_copied,
 					      __u32 n_frames)
 {
-	copy->n_kept = 0;
+	copy->n_kept = copy->n_words = 0;
 	if (!stack_setup.with_kernel)
 		return true;
 	if (n_frames > STACK_MEMO_FRAMES || n_frames <= STACK_OUTER_FRAMES)
@@ -227,6 +244,7 @@ static __always_inline void stack_keep(struct stack_memo *m, struct unwind_walk 
 	if (w->n_reads > UNWIND_READS || !stack_keep_kernel(copy, n_copied, record->n_kernel))
 		return;
 	m->n_kernel = copy->n_kept;
+	m->n_words = copy->n_words;
 	m->kernel = copy->kept;
 	m->n_user = w->n_reads;
 	m->used = w->state.used | 1 << UNWIND_SLOT_SP;
@@ -270,6 +288,30 @@ static __always_inline int stack_registers(struct unwind_walk *w, struct task_st
 		return UNWIND_NO_REGISTERS;
 	STATE_FROM_REGS(&w->state, &w->regs);
 	return REGS_ARE_32_BIT(&w->regs) ? UNWIND_32_BIT : UNWIND_CONTINUE;
+}
+
+/* The same of those alone that say which system call it is, with what arguments: loads, where the
+ * kernel says what is behind the pointer. w->state is not filled in. */
+static __always_inline int stack_call_registers(struct unwind_walk *w, struct task_struct *task)
+{
+#if defined(__TARGET_ARCH_x86)
+	const struct pt_regs *r;
+
+	if (!HAS_TASK_REGS)
+		return stack_registers(w, task);
+	if (TASK_READ(task, flags) & PF_KTHREAD || !TASK_READ(task, mm))
+		return UNWIND_END;
+	r = (const struct pt_regs *)bpf_task_pt_regs(task);
+	w->regs.cs = *(const volatile __u16 *)&r->cs; /* beside what FRED keeps there (6.9) */
+	w->regs.orig_ax = r->orig_ax;
+	w->regs.di = r->di;
+	w->regs.si = r->si;
+	if (!regs_are_user(&w->regs))
+		return UNWIND_NO_REGISTERS;
+	return REGS_ARE_32_BIT(&w->regs) ? UNWIND_32_BIT : UNWIND_CONTINUE;
+#else
+	return stack_registers(w, task);
+#endif
 }
 
 /* w->stop is what the registers say. */
@@ -400,11 +442,11 @@ static __always_inline __u64 stack_take(void *ctx, struct unwind_walk *w, struct
 		return stack_walk(ctx, w, pid, tid, &sure);
 	at = (w->state.pc >> 1 ^ w->state.r[UNWIND_SLOT_SP] >> 4) & (STACK_MEMOS - 1);
 	m = &memos->v[at];
-	if (stack_setup.with_kernel)
-		n_copied = stack_copy_kernel(copy, ctx, task);
-	if (m->id && (!stack_setup.with_kernel || stack_same_kernel(m, copy)) &&
+	if (m->id && (!stack_setup.with_kernel || stack_same_kernel(m, copy, ctx)) &&
 	    (!stack_setup.with_user || stack_same_user(m, w)))
 		return m->id;
+	if (stack_setup.with_kernel)
+		n_copied = stack_copy_kernel(copy, ctx, task);
 	id = stack_walk(ctx, w, pid, tid, &sure);
 	if (sure)
 		stack_keep(m, w, copy, n_copied, id);

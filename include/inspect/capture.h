@@ -85,14 +85,18 @@ struct target_usage {
 	size_t n_children;
 	/* That its processes are in, with those above: how often each was throttled by then. */
 	cpu_group_list groups;
+	size_t n_at_start; /* groups; the others were met later */
 };
 void target_usage_begin(const struct target *t, const struct child *child, struct target_usage *u);
 void target_usage_release(struct target_usage *u);
+/* The groups of a process that may have moved since the start. 0 or -ENOMEM. */
+int target_usage_follow(struct target_usage *u, pid_t pid);
 
 struct target_load {
 	double cpus;          /* CPUs used by the target on average; < 0 unknown */
 	double quota;         /* of its cgroup, in CPUs; < 0 none */
 	int64_t n_throttled;  /* periods in which a group used its quota up; < 0 unknown */
+	bool at_least;        /* of some groups, only since they were met */
 	uint32_t cpus_online; /* those measured, with -C */
 	size_t n_children;    /* existing children that are not part of the target */
 	double children_cpus;

@@ -80,6 +80,7 @@ struct waits {
 	struct hashmap part_map;
 	ARRAY(struct wait_thread) threads; /* those with a serial, by serial */
 	ARRAY(struct wait_loop) loops;     /* with the longest gap first */
+	ARRAY(uint32_t) throttled;         /* pids that a quota has kept off their CPU, each once */
 	struct offcpu_lost lost;
 	struct gpu_losses gpu_lost;
 	uint64_t without_stack;  /* waits whose stack has not come */

@@ -32,6 +32,7 @@ struct session {
 	struct build_ids *build_ids;
 	bool unwinds; /* samples carry stack copies: the file gets the pipeline's chains */
 	struct target_usage usage;
+	size_t n_followed; /* of the waits' throttled processes */
 	note_list notes;
 	int signal_fd;
 	uint64_t start_ns, wall_start_ns, own_start_ns;
@@ -305,14 +306,27 @@ static int start(struct session *s)
 	return err;
 }
 
+/* Who is throttled may have come into another group since the start. */
+static int follow_throttled(struct session *s)
+{
+	const struct waits *w = s->recording->waits;
+	int err = 0;
+
+	for (; w && s->n_followed < w->throttled.n && !err; s->n_followed++)
+		err = target_usage_follow(&s->usage, (pid_t)w->throttled.v[s->n_followed]);
+	return err;
+}
+
 static int read_rings(struct session *s, bool *ret_more)
 {
 	int more = s->sampling.source->ops->read(s->sampling.source, emit, s, s->diag);
+	int err;
 
 	if (more < 0)
 		return more;
 	*ret_more = more > 0;
-	return end_round(s);
+	err = follow_throttled(s);
+	return err ? diag_errno(s->diag, err, "finding cgroups") : end_round(s);
 }
 
 static int poll_timeout_ms(const struct session *s)

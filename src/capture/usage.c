@@ -106,7 +106,13 @@ void target_usage_begin(const struct target *t, const struct child *child, struc
 		cpu_groups_add(&u->groups, child->pid);
 	if (t->cgroup)
 		add_members(t, &u->groups);
+	u->n_at_start = u->groups.n;
 	measure(t, u);
+}
+
+int target_usage_follow(struct target_usage *u, pid_t pid)
+{
+	return cpu_groups_add(&u->groups, pid);
 }
 
 void target_usage_release(struct target_usage *u)
@@ -146,6 +152,7 @@ void target_usage_end(const struct target *t, const struct child *child,
 	if (pid)
 		ret->quota = cpu_groups_quota(pid);
 	ret->n_throttled = cpu_groups_throttled(&u->groups);
+	ret->at_least = u->groups.n > u->n_at_start;
 	ret->n_children = now.n_children;
 	if (now.children_ns > u->children_ns)
 		ret->children_cpus = (double)(now.children_ns - u->children_ns) / wall_ns;

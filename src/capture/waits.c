@@ -3,7 +3,7 @@
 #include <inspect/waits.h>
 
 /* What is above goes into sites without thread and waker, or to a label for all others. */
-enum { PARTS_MAX = 1 << 20, LABELS_MAX = 8192 };
+enum { PARTS_MAX = 1 << 20, LABELS_MAX = 8192, THROTTLED_MAX = 256 };
 
 void waits_release(struct waits *w)
 {
@@ -14,6 +14,7 @@ void waits_release(struct waits *w)
 	array_release(&w->parts);
 	array_release(&w->threads);
 	array_release(&w->loops);
+	array_release(&w->throttled);
 	hashmap_release(&w->label_map);
 	hashmap_release(&w->site_map);
 	hashmap_release(&w->part_map);
@@ -97,6 +98,14 @@ static int add_part(struct waits *w, const struct wait_part *p)
 	return err ? err : hashmap_insert(&w->part_map, hash, (uint32_t)w->parts.n - 1);
 }
 
+static int note_throttled(struct waits *w, uint32_t pid)
+{
+	for (size_t i = 0; i < w->throttled.n; i++)
+		if (w->throttled.v[i] == pid)
+			return 0;
+	return w->throttled.n < THROTTLED_MAX ? array_push(&w->throttled, pid) : 0;
+}
+
 int waits_add(struct waits *w, const struct offcpu_key *key, const struct offcpu_row *row,
 	      uint32_t label, uint32_t *ret_site)
 {
@@ -108,6 +117,8 @@ int waits_add(struct waits *w, const struct offcpu_key *key, const struct offcpu
 	struct wait_site *s;
 	int err = find_site(w, row->pid, key->stack, label, &part.site);
 
+	if (!err && key->how == OFFCPU_THROTTLED)
+		err = note_throttled(w, row->pid);
 	if (err)
 		return err;
 	s = &w->sites.v[part.site];

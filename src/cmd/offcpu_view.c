@@ -297,7 +297,8 @@ void offcpu_headline(struct strbuf *b, const struct offcpu_view *v)
 	if (throttled)
 		strbuf_printf(b, " · %.0f %% throttled", offcpu_percent(throttled, s.wall_ns));
 	if (throttled && l->n_throttled > 0)
-		strbuf_printf(b, " (%lld times)", (long long)l->n_throttled);
+		strbuf_printf(b, " (%s%lld times)", l->at_least ? "at least " : "",
+			      (long long)l->n_throttled);
 	if (offcpu_percent(s.unknown_ns, s.wall_ns) >= 1)
 		strbuf_printf(b, " · %.0f %% left out", offcpu_percent(s.unknown_ns, s.wall_ns));
 	put_hottest(b, v);

@@ -18,8 +18,8 @@ jq --arg for "page fault $tmp/mapped file" '[.waits[] | select(.reason == "page 
 if [ "${major:-0}" -lt 100 ] || [ "$(jq .count "$tmp/of_file")" = 0 ]; then
 	skip 'no page fault waits for this file system' 2
 else
-	# Some find the page there by then.
-	is "$(jq ".count <= $major and .count > $major * 0.8" "$tmp/of_file")" true \
+	# On a busy machine many find the page there by then; a fault may wait twice.
+	is "$(jq ".count <= $major * 1.1 and .count > $major * 0.2" "$tmp/of_file")" true \
 		'major page faults are those that getrusage counts, and name the mapped file'
 	is "$(jq ".ns > 0 and .ns < $(truth touched)" "$tmp/of_file")" true 'and not longer than touching the pages took'
 fi
@@ -174,7 +174,7 @@ if mkdir "$group" "$group/below" 2>/dev/null && echo 10000 >"$group/cpu.cfs_quot
 	kill $spinner
 	wait $spinner
 	echo 50000 >"$group/cpu.cfs_quota_us"
-	before=$(count throttled_time)
+	before=$(count throttled_time) periods=$(count nr_throttled)
 	"$INSPECT" offcpu --json -- sh -c "echo \$\$ >$group/cgroup.procs; exec $python $tmp/spin.py 1.5" \
 		>"$tmp/quota.json" 2>"$tmp/err"
 	after=$(count throttled_time)
@@ -182,10 +182,17 @@ if mkdir "$group" "$group/below" 2>/dev/null && echo 10000 >"$group/cpu.cfs_quot
 	near "$(jq '.throttled_percent // 0' "$tmp/thread.json")" \
 		"$(awk -v a=$((after - before)) -v b="$(jq .wall_ns "$tmp/thread.json")" 'BEGIN { print 100 * a / b }')" 2 \
 		'half a CPU: throttled as long as the kernel says, without what it waited for a CPU afterwards'
+	if [ $((periods = $(count nr_throttled) - periods)) -lt 3 ]; then
+		skip "a busy machine: throttled $periods times"
+	else
+		times=$(jq -r .summary "$tmp/quota.json" | sed -n 's/.* throttled (at least \([0-9]*\) times).*/\1/p')
+		ok '[ "${times:-0}" -ge 1 ] && [ "$times" -le "$periods" ]' \
+			"it came into the group later: at least $times of $periods periods"
+	fi
 	# The first period may be a whole one.
 	is "$(jq '.running_percent < 54 and .running_percent + .runnable_percent + (.throttled_percent // 0) > 96' \
 		"$tmp/thread.json")" true 'and nothing else kept it from running'
 else
-	skip 'no cgroup v1 CPU controller here' 5
+	skip 'no cgroup v1 CPU controller here' 6
 fi
 kill $waiter
