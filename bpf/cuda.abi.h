@@ -15,8 +15,19 @@ enum {
 	CUDA_NOT_READY = 600, /* CUDA_ERROR_NOT_READY: an answer, no failure */
 };
 
-/* The cookie of a probe: function's number, and the arguments (1…9) that hold bytes and stream. */
-#define CUDA_COOKIE(function, bytes, stream) ((function) | (bytes) << 16 | (__u64)(stream) << 24)
+/* The cookie of a probe: the function's number (16 bits), and what struct cuda_arguments says, each
+ * from that bit on. */
+enum cuda_cookie {
+	CUDA_AT_BYTES = 16, /* 4 bits each */
+	CUDA_AT_TIMES = 20,
+	CUDA_AT_STREAM = 24,
+	CUDA_AT_SHIFT = 28,  /* 2 */
+	CUDA_AT_NARROW = 30, /* 1 */
+	CUDA_AT_FIELDS = 32, /* 2 */
+	CUDA_AT_OFFSET = 40, /* 8 each */
+	CUDA_AT_STREAM_OFFSET = 48,
+	CUDA_FIELDS_MAX = 3,
+};
 
 enum cuda_by { CUDA_BY_THREAD = 1, CUDA_BY_COMM = 2, CUDA_BY_STREAM = 4 };
 

@@ -68,6 +68,52 @@ static __always_inline __u64 argument(struct pt_regs *ctx, __u32 n)
 	return value;
 }
 
+/* The product of numbers in a struct of the program. */
+static __noinline __u64 product_of_fields(__u64 at, __u32 n, bool narrow)
+{
+	__u32 width = narrow ? sizeof(__u32) : sizeof(__u64);
+	__u64 product = 1;
+
+	for (__u32 i = 0; i < CUDA_FIELDS_MAX; i++) {
+		__u64 value = 0;
+
+		if (i >= n)
+			break;
+		if (bpf_probe_read_user(&value, width, (void *)(at + i * width)))
+			return 0;
+		product *= value;
+	}
+	return product;
+}
+
+static __noinline __u64 bytes_of(struct pt_regs *ctx, __u64 cookie)
+{
+	bool narrow = cookie >> CUDA_AT_NARROW & 1;
+	__u64 bytes = argument(ctx, cookie >> CUDA_AT_BYTES & 15);
+	__u32 times = cookie >> CUDA_AT_TIMES & 15, fields = cookie >> CUDA_AT_FIELDS & 3;
+	__u64 factor = 1;
+
+	if (fields)
+		return product_of_fields(bytes + (cookie >> CUDA_AT_OFFSET & 0xff), fields, narrow);
+	if (times)
+		factor = argument(ctx, times);
+	if (narrow) {
+		bytes = (__u32)bytes;
+		factor = (__u32)factor;
+	}
+	return bytes * factor << (cookie >> CUDA_AT_SHIFT & 3);
+}
+
+static __noinline __u64 stream_of(struct pt_regs *ctx, __u64 cookie)
+{
+	__u64 stream = argument(ctx, cookie >> CUDA_AT_STREAM & 15);
+	__u32 off = cookie >> CUDA_AT_STREAM_OFFSET & 0xff;
+
+	if (off && bpf_probe_read_user(&stream, sizeof(stream), (void *)(stream + off)))
+		return 0;
+	return stream;
+}
+
 static __always_inline bool is_watched(void)
 {
 	struct task_struct *task = this_task();
@@ -109,8 +155,8 @@ int on_call(struct pt_regs *ctx)
 	if (setup.by & CUDA_BY_COMM)
 		bpf_get_current_comm(state->comm, sizeof(state->comm));
 	b->cookie = cookie;
-	b->bytes = argument(ctx, cookie >> 16 & 0xff);
-	b->stream = argument(ctx, cookie >> 24 & 0xff);
+	b->bytes = bytes_of(ctx, cookie);
+	b->stream = stream_of(ctx, cookie);
 	b->ns = bpf_ktime_get_ns(); /* last: what we take is not the call's */
 	return 0;
 }

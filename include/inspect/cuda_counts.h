@@ -13,7 +13,7 @@
 /* A function in a file. */
 struct cuda_point {
 	uint64_t file_off;
-	uint64_t cookie; /* CUDA_COOKIE */
+	uint64_t cookie; /* enum cuda_cookie */
 };
 
 struct cuda_count {

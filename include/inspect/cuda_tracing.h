@@ -22,7 +22,7 @@ struct cuda_library {
 	uint64_t device, inode;
 	size_t n_functions, n_symbols; /* that were attached to */
 	uint64_t attach_ns;
-	bool found[64]; /* by function's index: a variant of it was there */
+	bool found[CUDA_FUNCTIONS_MAX]; /* by function's index: a variant of it was there */
 };
 
 struct cuda_tracing {

@@ -31,10 +31,20 @@ struct function_list {
 	struct cuda_library *library;
 };
 
+static uint64_t cookie_of(uint64_t function, const struct cuda_arguments *a)
+{
+	return function | (uint64_t)a->bytes << CUDA_AT_BYTES |
+	       (uint64_t)a->times << CUDA_AT_TIMES | (uint64_t)a->stream << CUDA_AT_STREAM |
+	       (uint64_t)a->shift << CUDA_AT_SHIFT | (uint64_t)a->narrow << CUDA_AT_NARROW |
+	       (uint64_t)a->fields << CUDA_AT_FIELDS | (uint64_t)a->offset << CUDA_AT_OFFSET |
+	       (uint64_t)a->stream_off << CUDA_AT_STREAM_OFFSET;
+}
+
 static int add_function(void *ctx, const char *name, uint64_t elf_vaddr)
 {
 	struct function_list *l = ctx;
-	int index = cuda_function_find(name);
+	struct cuda_arguments arguments;
+	int index = cuda_function_find(name, &arguments);
 	const struct cuda_function *f = index < 0 ? NULL : &cuda_functions[index];
 	struct cuda_point p;
 
@@ -42,7 +52,7 @@ static int add_function(void *ctx, const char *name, uint64_t elf_vaddr)
 		return 0;
 	if (elf_file_vaddr_to_off(l->file, elf_vaddr, &p.file_off))
 		return 0;
-	p.cookie = CUDA_COOKIE((uint64_t)index, (uint64_t)f->bytes_arg, f->stream_arg);
+	p.cookie = cookie_of((uint64_t)index, &arguments);
 	if ((size_t)index < ARRAY_SIZE(l->library->found)) {
 		l->library->n_functions += !l->library->found[index];
 		l->library->found[index] = true;

@@ -33,10 +33,10 @@ static int find_functions(struct marker *m, bool *ret_any)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->symbols.n; i++) {
 		const struct symbol *s = &p->symbols.v[i];
-		int at = is_in_libcuda(p, s) ? cuda_function_find(intern_str(&p->strings, s->name))
+		int at = is_in_libcuda(p, s) ? cuda_function_find(intern_str(&p->strings, s->name), NULL)
 					     : -1;
 
-		if (at < 0 || !cuda_function_waits(&cuda_functions[at]))
+		if (at < 0 || !(cuda_functions[at].flags & CUDA_WAITS))
 			continue;
 		m->by_symbol[i] = &cuda_functions[at];
 		*ret_any = true;
@@ -119,7 +119,7 @@ static int spin(struct marker *m, uint32_t stack, uint32_t call, const struct cu
 	uint32_t frame;
 	int err;
 
-	if (!cuda_function_spins(f) || strstr(leaf, "memcpy") || strstr(leaf, "memmove"))
+	if (!(f->flags & CUDA_SPINS) || strstr(leaf, "memcpy") || strstr(leaf, "memmove"))
 		return 0;
 	err = named_frame(m->p, "[gpu spin wait]", &frame);
 	return err ? err : profile_stack(m->p, call, frame, ret);

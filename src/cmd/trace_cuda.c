@@ -118,7 +118,7 @@ static void add_row(const struct cuda_run *run, const struct cuda_count *row, st
 		cells[n++] = cell_text(r, result_text(r, "%.*s", CUDA_COMM, row->key.comm));
 	if (run->by & CUDA_BY_STREAM)
 		cells[n++] =
-			f->stream_arg
+			f->arguments.stream
 				? cell_text(r, result_text(r, "0x%llx",
 							   (unsigned long long)row->key.stream))
 				: cell_null(r, "the function has no stream");
@@ -135,7 +135,7 @@ static void add_row(const struct cuda_run *run, const struct cuda_count *row, st
 	cells[n++] = cell_u64(CELL_COUNT, row->in_flight);
 	cells[n++] = row->in_flight ? cell_u64(CELL_NS, row->oldest_ns) : cell_null(r, "");
 	cells[n++] = cell_u64(CELL_COUNT, row->unreturned);
-	cells[n++] = f->bytes_arg ? cell_u64(CELL_BYTES, row->bytes)
+	cells[n++] = f->arguments.bytes ? cell_u64(CELL_BYTES, row->bytes)
 				  : cell_null(r, "not an argument of it");
 	result_row(r, section, cells);
 }

@@ -23,17 +23,31 @@ ok '[ "$(row cuStreamSynchronize p50_ns)" -ge 4800000 ]' 'a wait takes as long a
 ok '[ "$(row cuMemcpyDtoHAsync p50_ns)" -lt "$(row cuMemcpyHtoD p50_ns)" ]' \
 	'an asynchronous copy is only enqueued'
 like "$(jq -r .times "$tmp/json")" 'only enqueued' '… which the output says'
-like "$(jq -r '.notes[]' "$tmp/json")" 'has no cuMemAllocPitch.*cuMemFreeAsync' \
+like "$(jq -r '.notes[]' "$tmp/json")" 'has no cuMemAllocAsync.*cuMemFreeAsync' \
 	'functions that the library does not have are named'
 ok '[ "$(jq .probe_pair_ns "$tmp/json")" -gt 100 ]' 'what the probes cost is measured'
 
 is "$(python3 tests/cmd/schema.py docs/json/trace-cuda.schema.json "$tmp/json" 2>&1)" '' \
 	'the JSON fits its schema'
 
-# Launches are asked for, and streams told apart.
-LD_LIBRARY_PATH=$tmp cuda --cuda-launch --by stream -- "$calls" libcuda.so.1
+# Launches are asked for, and streams told apart; bytes and streams of each way that arguments have.
+LD_LIBRARY_PATH=$tmp cuda --cuda-launch --by stream -- sh -c "'$calls' libcuda.so.1; '$calls' libcuda.so.1 layouts"
 is "$(row cuLaunchKernel calls),$(row cuLaunchKernel stream),$(row cuStreamSynchronize stream)" \
 	20,0x57,0x57 'launches and their streams'
+is "$(jq -r '.rows[] | select(.call | IN("cuMemAllocPitch", "cuMemcpyPeerAsync", "cuMemcpyBatchAsync", "cuMemPrefetchAsync",
+	"cuLaunchKernelEx") or test("Memset|[23]D")) | "\(.call) \(.calls) \(.stream) \(.bytes)"' "$tmp/json" | sort)" \
+	'cuLaunchKernelEx 1 0x13 null
+cuMemAllocPitch 1 null 3000
+cuMemPrefetchAsync 1 0x17 300
+cuMemPrefetchAsync 1 0x18 400
+cuMemcpy2D 2 null 15150
+cuMemcpy3DAsync 1 0x12 14000
+cuMemcpyBatchAsync 1 0x15 null
+cuMemcpyBatchAsync 1 0x16 null
+cuMemcpyPeerAsync 1 0x14 777
+cuMemsetD16 1 null 2000
+cuMemsetD2D32Async 1 0x11 8000' 'bytes and streams in each kind of arguments, of each version'
+is "$(row cuMemAlloc bytes)" $((20 * 4096 + 4096)) '… of 32 bits in the first'
 
 LD_LIBRARY_PATH=$tmp cuda --hist -- "$calls" libcuda.so.1
 is "$(jq -r '[.histograms[] | select(.name == "cuStreamSynchronize").count] | add' "$tmp/json")" 20 \
@@ -71,7 +85,7 @@ pid=$!
 cuda -p $pid
 wait $pid
 is "$(row cuCtxSynchronize calls)" 1 'a library that is loaded while we watch'
-like "$(jq -r .library "$tmp/json")" "libcuda.so.1: 7 functions, 14 probes" '… with all its functions'
+like "$(jq -r .library "$tmp/json")" "libcuda.so.1: 15 functions, 38 probes" '… with all its functions'
 
 # A library at a path that only the target has, in its own mount namespace; and not even that: another
 # file has been put in its place, as by an upgrade.

@@ -455,7 +455,7 @@ static void test_versions(void **state UNUSED)
 
 static const char *cuda_name(const char *symbol)
 {
-	int i = cuda_function_find(symbol);
+	int i = cuda_function_find(symbol, NULL);
 
 	return i < 0 ? "" : cuda_functions[i].name;
 }
@@ -471,6 +471,13 @@ static void test_cuda_variants(void **state UNUSED)
 		{"cuMemcpyHtoD_v2_ptds", "cuMemcpyHtoD"},
 		{"cuStreamSynchronize_ptsz", "cuStreamSynchronize"},
 		{"cuLaunchKernelEx_ptsz", "cuLaunchKernelEx"},
+		{"cuMemsetD2D32Async_ptsz", "cuMemsetD2D32Async"},
+		{"cuMemcpy3DPeerAsync_ptsz", "cuMemcpy3DPeerAsync"},
+		{"cuCtxSynchronize_v2", "cuCtxSynchronize"},
+		{"cuLaunch", "cuLaunch"},
+		{"cuLaunchGridAsync", "cuLaunchGridAsync"},
+		{"cuLaunchCooperativeKernelMultiDevice", "cuLaunchCooperativeKernelMultiDevice"},
+		{"cuMemGetInfo_v2", ""},
 		{"cuMemAllocator", ""},
 		{"cuMemAlloc_v", ""},
 		{"cuMemAlloc_v2x", ""},
@@ -482,6 +489,40 @@ static void test_cuda_variants(void **state UNUSED)
 		assert_string_equal(cuda_name(cases[i].symbol), cases[i].want);
 }
 
+/* By cuda.h: the arguments of a variant are those of its version. */
+static void test_cuda_arguments(void **state UNUSED)
+{
+	static const struct {
+		const char *symbol;
+		struct cuda_arguments want;
+	} cases[] = {
+		{"cuMemAlloc", {.bytes = 2, .narrow = true}},
+		{"cuMemAlloc_v2", {.bytes = 2}},
+		{"cuMemAllocManaged", {.bytes = 2}}, /* its first version has 64 bits */
+		{"cuMemcpyAtoHAsync_v2_ptsz", {.bytes = 4, .stream = 5}},
+		{"cuMemcpyAtoA_v2_ptds", {.bytes = 5}},
+		{"cuMemcpy2DAsync",
+		 {.bytes = 1, .fields = 2, .offset = 84, .stream = 2, .narrow = true}},
+		{"cuMemcpy2DAsync_v2", {.bytes = 1, .fields = 2, .offset = 112, .stream = 2}},
+		{"cuMemcpy3D", {.bytes = 1, .fields = 3, .offset = 128, .narrow = true}},
+		{"cuMemcpy3DPeer_ptds", {.bytes = 1, .fields = 3, .offset = 176}},
+		{"cuMemPrefetchAsync_ptsz", {.bytes = 2, .stream = 4}},
+		{"cuMemPrefetchAsync_v2_ptsz", {.bytes = 2, .stream = 5}},
+		{"cuMemcpyBatchAsync", {.stream = 9}},
+		{"cuMemcpyBatchAsync_v2", {.stream = 8}},
+		{"cuMemsetD2D16Async", {.bytes = 4, .times = 5, .shift = 1, .stream = 6}},
+		{"cuMemsetD2D32", {.bytes = 4, .times = 5, .shift = 2, .narrow = true}},
+		{"cuLaunchKernelEx", {.stream = 1, .stream_off = 32}},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct cuda_arguments got;
+
+		assert_true(cuda_function_find(cases[i].symbol, &got) >= 0);
+		assert_memory_equal(&got, &cases[i].want, sizeof(got));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -490,7 +531,7 @@ int main(void)
 		cmocka_unit_test(test_every_name),    cmocka_unit_test(test_moved_names),
 		cmocka_unit_test(test_calls),         cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_unknown),       cmocka_unit_test(test_versions),
-		cmocka_unit_test(test_cuda_variants),
+		cmocka_unit_test(test_cuda_variants), cmocka_unit_test(test_cuda_arguments),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -4,7 +4,8 @@
  * Calls of libcuda.so.1, loaded after DELAY_MS: cuda_calls LIBRARY DELAY_MS. With a third argument,
  * FIFO, it waits for a line there and then works, spins and sleeps: it prints what CPU time went
  * into work, what into cuEventSynchronize, and how long it was in cuStreamSynchronize, in ns. With a
- * fourth, two threads wait for a stream for good.
+ * fourth, two threads wait for a stream for good. With "layouts" for DELAY_MS it makes one call of each
+ * way that arguments say bytes and stream in.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -77,6 +79,44 @@ static int work_and_wait(void *lib, const char *fifo, int for_good)
 	return 0;
 }
 
+/* What does not count has bits that would be seen. */
+static int call_layouts(void *lib)
+{
+	const uint64_t no = 0x7777777777777777;
+	uint64_t copy[25], launch[8];
+	uint32_t old_copy[35];
+
+	for (int i = 0; i < 25; i++)
+		copy[i] = no;
+	for (int i = 0; i < 35; i++)
+		old_copy[i] = 0x77777777;
+	for (int i = 0; i < 8; i++)
+		launch[i] = no;
+	launch[4] = 0x13; /* CUlaunchConfig.hStream, at 32 */
+#define CALL(name, ...) ((fn *)dlsym(lib, name))(__VA_ARGS__)
+	CALL("cuMemAlloc", no, no << 32 | 4096);
+	CALL("cuMemAllocPitch_v2", no, no, (uint64_t)100, (uint64_t)30, 16);
+	CALL("cuMemsetD16_v2", no, 7, (uint64_t)1000);
+	CALL("cuMemsetD2D32Async_ptsz", no, no, 7, (uint64_t)100, (uint64_t)20, (uint64_t)0x11);
+	old_copy[21] = 50; /* CUDA_MEMCPY2D_v1: WidthInBytes at 84, Height */
+	old_copy[22] = 3;
+	CALL("cuMemcpy2D", old_copy);
+	copy[14] = 500; /* CUDA_MEMCPY2D: at 112 */
+	copy[15] = 30;
+	CALL("cuMemcpy2D_v2", copy);
+	copy[22] = 100; /* CUDA_MEMCPY3D: at 176, and Depth */
+	copy[23] = 20;
+	copy[24] = 7;
+	CALL("cuMemcpy3DAsync_v2", copy, (uint64_t)0x12);
+	CALL("cuMemcpyPeerAsync", no, no, no, no, (uint64_t)777, (uint64_t)0x14);
+	CALL("cuMemcpyBatchAsync", no, no, no, no, no, no, no, no, (uint64_t)0x15);
+	CALL("cuMemcpyBatchAsync_v2_ptsz", no, no, no, no, no, no, no, (uint64_t)0x16, no);
+	CALL("cuMemPrefetchAsync", no, (uint64_t)300, 0, (uint64_t)0x17, no);
+	CALL("cuMemPrefetchAsync_v2", no, (uint64_t)400, no, 0, (uint64_t)0x18);
+	CALL("cuLaunchKernelEx", launch, no, no, no);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	void *lib, *at;
@@ -88,6 +128,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", dlerror());
 		return 1;
 	}
+	if (argc > 2 && !strcmp(argv[2], "layouts"))
+		return call_layouts(lib);
 	if (argc > 3)
 		return work_and_wait(lib, argv[3], argc > 4);
 	alloc = (fn *)dlsym(lib, "cuMemAlloc_v2");
