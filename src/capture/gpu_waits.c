@@ -33,8 +33,9 @@ static int find_functions(struct marker *m, bool *ret_any)
 		return -ENOMEM;
 	for (size_t i = 0; i < p->symbols.n; i++) {
 		const struct symbol *s = &p->symbols.v[i];
-		int at = is_in_libcuda(p, s) ? cuda_function_find(intern_str(&p->strings, s->name), NULL)
-					     : -1;
+		int at = is_in_libcuda(p, s)
+				 ? cuda_function_find(intern_str(&p->strings, s->name), NULL)
+				 : -1;
 
 		if (at < 0 || !(cuda_functions[at].flags & CUDA_WAITS))
 			continue;

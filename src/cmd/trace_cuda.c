@@ -136,7 +136,7 @@ static void add_row(const struct cuda_run *run, const struct cuda_count *row, st
 	cells[n++] = row->in_flight ? cell_u64(CELL_NS, row->oldest_ns) : cell_null(r, "");
 	cells[n++] = cell_u64(CELL_COUNT, row->unreturned);
 	cells[n++] = f->arguments.bytes ? cell_u64(CELL_BYTES, row->bytes)
-				  : cell_null(r, "not an argument of it");
+					: cell_null(r, "not an argument of it");
 	result_row(r, section, cells);
 }
 

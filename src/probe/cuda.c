@@ -2,6 +2,7 @@
 #include <inspect/cuda_counts.h>
 
 #include "core.h"
+#include "uprobe_multi.h"
 
 #include "cuda.skel.h"
 
@@ -15,6 +16,8 @@ enum { KEYS_MAX = 1 << 16 };
 struct cuda_counts {
 	struct probe_core core;
 	struct cuda *skeleton;
+	ARRAY(int) links; /* of many probes each; without such links they are the core's */
+	uint32_t multi_type;
 	uint64_t started_ns, stopped_ns;
 };
 
@@ -30,6 +33,11 @@ static int open_counts(struct cuda_counts *c, const struct probe_target *target,
 		return probe_core_load(&c->core, NULL, h, d);
 	if (!probe_may_allocate(h) && bpf_map__set_map_flags(c->skeleton->maps.rows, 0))
 		return diag_errno(d, -errno, "rows for BPF");
+	c->multi_type = uprobe_multi_type(h);
+	if (c->multi_type) {
+		bpf_program__set_expected_attach_type(c->skeleton->progs.on_call, c->multi_type);
+		bpf_program__set_expected_attach_type(c->skeleton->progs.on_return, c->multi_type);
+	}
 	((struct cuda_setup *)&c->skeleton->rodata->setup)->by = by;
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
 	err = probe_core_load(&c->core, c->skeleton->skeleton, h, d);
@@ -74,15 +82,57 @@ static int attach_one(struct cuda_counts *c, const char *path, const struct cuda
 	return 0;
 }
 
+static void detach(struct cuda_counts *c, size_t n_links, size_t n_core)
+{
+	while (c->links.n > n_links)
+		close(c->links.v[--c->links.n]);
+	probe_core_detach(&c->core, n_core);
+}
+
+static int attach_many(struct cuda_counts *c, const char *path, const uint64_t *offs,
+		       const uint64_t *cookies, size_t n, bool at_return)
+{
+	const struct bpf_program *program =
+		at_return ? c->skeleton->progs.on_return : c->skeleton->progs.on_call;
+	int fd = uprobe_multi_attach(bpf_program__fd(program), path, offs, cookies, n, at_return);
+
+	if (fd < 0)
+		return fd;
+	if (!array_push(&c->links, fd))
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
+/* The return first: what begins must not miss it. Each link costs a wait of some 0.1 s for all CPUs
+ * when it is taken away: one for all of them where there is such. */
+static int attach_points(struct cuda_counts *c, const char *path, const struct cuda_point *points,
+			 size_t n)
+{
+	CLEANUP(freep) uint64_t *offs = calloc(n + 1, sizeof(*offs));
+	CLEANUP(freep) uint64_t *cookies = calloc(n + 1, sizeof(*cookies));
+	int err = offs && cookies ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		offs[i] = points[i].file_off;
+		cookies[i] = points[i].cookie;
+		if (!c->multi_type)
+			err = attach_one(c, path, &points[i]);
+	}
+	if (err || !n || !c->multi_type)
+		return err;
+	err = attach_many(c, path, offs, cookies, n, true);
+	return err ? err : attach_many(c, path, offs, cookies, n, false);
+}
+
 int cuda_counts_attach(struct cuda_counts *c, int fd, const char *path,
 		       const struct cuda_point *points, size_t n, struct diag *d)
 {
 	char link[64];
-	int err = 0;
+	int err;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	for (size_t i = 0; i < n && !err; i++)
-		err = attach_one(c, link, &points[i]);
+	err = attach_points(c, link, points, n);
 	if (!err)
 		return 0;
 	diag_errno(d, err, "%s: cannot attach", path);
@@ -128,20 +178,21 @@ int cuda_counts_cost(struct cuda_counts *c, uint64_t *ret_ns)
 {
 	enum { CALLS = 200, ROUNDS = 5 };
 	struct own_code code = {.va = (uint64_t)(uintptr_t)probed};
-	size_t before = c->core.links.n;
+	size_t before = c->core.links.n, links_before = c->links.n;
 	uint64_t least_ns = UINT64_MAX, alone_ns = time_calls(CALLS);
 	int err = proc_maps_each(getpid(), match_code, &code);
 
 	if (err != 1)
 		return err < 0 ? err : -ENOENT;
-	err = attach_one(c, "/proc/self/exe", &(struct cuda_point){.file_off = code.file_off});
+	err = attach_points(c, "/proc/self/exe", &(struct cuda_point){.file_off = code.file_off},
+			    1);
 	/* The least of a few rounds is that of a quiet moment. */
 	for (unsigned i = 0; i < ROUNDS && !err; i++) {
 		uint64_t took_ns = time_calls(CALLS);
 
 		least_ns = MIN(least_ns, took_ns);
 	}
-	probe_core_detach(&c->core, before);
+	detach(c, links_before, before);
 	if (!err)
 		*ret_ns = least_ns > alone_ns ? (least_ns - alone_ns) / CALLS : 0;
 	return err;
@@ -159,13 +210,15 @@ void cuda_counts_stop(struct cuda_counts *c)
 {
 	probe_core_stop(&c->core);
 	c->stopped_ns = clock_now_ns();
-	probe_core_detach(&c->core, 0);
+	detach(c, 0, 0);
 }
 
 void cuda_counts_free(struct cuda_counts *c)
 {
 	if (!c)
 		return;
+	detach(c, 0, 0);
+	array_release(&c->links);
 	probe_core_release(&c->core);
 	cuda__destroy(c->skeleton);
 	free(c);
