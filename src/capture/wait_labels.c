@@ -328,12 +328,12 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	if (is_descriptor(argument) || argument == OFFCPU_ARG_POLL)
 		f.fd = strbuf_str(&l->object);
 	on_gpu = f.fd && str_starts(f.fd, gpu_devices);
-	/* One that the probe does not know: in a set with many members, or newly registered. */
+	/* The probe could not look at it: in a set with many members, or since before the start. */
 	if (on_gpu)
-		strbuf_printf(&l->text, "[gpu: %s]", f.call);
+		strbuf_printf(&l->text, "[gpu: %s] %s", f.call, strrchr(f.fd, '/') + 1);
 	else
 		strbuf_puts(&l->text, f.call ? f.call : f.fault ? "page fault" : "kernel");
-	if (l->object.n) {
+	if (l->object.n && !on_gpu) {
 		strbuf_putc(&l->text, ' ');
 		strbuf_add(&l->text, l->object.v, MIN(l->object.n, (size_t)TEXT_MAX));
 	}
