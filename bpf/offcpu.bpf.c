@@ -465,24 +465,20 @@ struct {
 	__type(value, struct unwind_walk);
 } begin_walk SEC(".maps");
 
-/* Of a task that exists when the measurement begins; NULL: it is not of the target, or known. */
-static __always_inline struct thread *begin_thread(struct task_struct *task)
-{
-	if (!task || (!HAS_TASK_STORAGE && task_is_over(task)) || threads_of(task) ||
-	    !is_target(task, target_pid(task), target_tid(task)))
-		return NULL;
-	return add_thread(task, bpf_ktime_get_ns());
-}
-
 /* All that exist when the measurement begins. */
 SEC("iter/task")
 int begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
-	struct thread *t = begin_thread(task);
+	__u64 now_ns = bpf_ktime_get_ns();
 	struct unwind_walk *w;
+	struct thread *t;
 	__u32 state, zero = 0;
 
+	if (!task || (!HAS_TASK_STORAGE && task_is_over(task)) || threads_of(task) ||
+	    !is_target(task, target_pid(task), target_tid(task)))
+		return 0;
+	t = add_thread(task, now_ns);
 	if (!t)
 		return 0;
 	if (setup.with_calls) {
@@ -502,22 +498,19 @@ int begin(struct bpf_iter__task *ctx)
 	return 0;
 }
 
-/* The same with the GPU's calls that they are in. */
+/* Then the GPU's calls that they are in: by itself, as programs that sleep have no serials before
+ * 6.3 (bpf_spin_lock). */
 SEC("iter/task")
 int begin_gpu(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
-
-	return gpu_begin_in_call(begin_thread(task), task);
+	return gpu_begin_in_call(ctx->task);
 }
 
-/* … with what the caller's memory says of them. */
+/* The same with what the caller's memory says of them. */
 SEC("iter.s/task")
 int begin_gpu_reading(struct bpf_iter__task *ctx)
 {
-	struct task_struct *task = ctx->task;
-
-	return gpu_begin_in_call(begin_thread(task), task);
+	return gpu_begin_in_call(ctx->task);
 }
 
 /* All that exist when it ends: their waits up to now, and what they did. */

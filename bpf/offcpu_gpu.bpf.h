@@ -124,20 +124,17 @@ int BPF_PROG(on_gpu_call, struct pt_regs *regs, long number)
 }
 
 /* A thread of before the start: one that sleeps is in a call. Its stack is the tool's to find. */
-static __always_inline int gpu_begin_in_call(struct thread *t, struct task_struct *task)
+static __always_inline int gpu_begin_in_call(struct task_struct *task)
 {
-	struct gpu_call *call;
+	struct thread *t = task ? threads_of(task) : NULL;
+	struct gpu_call *call = t ? gpu_call_of_sleeper(task) : NULL;
 
-	if (!t || !task)
-		return 0;
-	t->running = true;
-	call = gpu_call_of_sleeper(task);
 	if (!call || call->key.kind == GPU_OPEN)
 		return 0;
 	gpu_name_call(&t->wait, call);
 	t->wait.flags = OFFCPU_BEFORE;
 	t->since_ns = call->enter_ns;
-	t->running = false;
+	t->running = call->seen; /* it may have ended meanwhile */
 	return 0;
 }
 

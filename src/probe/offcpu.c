@@ -31,7 +31,7 @@ struct offcpu_probe {
 	ARRAY(struct offcpu_ended) threads;
 	struct gpu_events gpu_events;
 	struct gpu_keys gpu_keys;
-	struct bpf_program *begin; /* meets the threads that are there at the start */
+	struct bpf_program *begin_gpu; /* finds the calls that threads are in at the start */
 	/* Room for a batch. */
 	struct offcpu_key *keys;
 	struct offcpu_row *rows;
@@ -230,7 +230,9 @@ int offcpu_start(struct offcpu_probe *o, struct diag *d)
 	int err = probe_core_start(&o->core);
 
 	if (!err)
-		err = iterate(o, o->begin);
+		err = iterate(o, o->skeleton->progs.begin);
+	if (!err && o->begin_gpu)
+		err = iterate(o, o->begin_gpu);
 	return err ? diag_errno(d, err, "starting to watch threads") : 0;
 }
 
@@ -336,16 +338,15 @@ static bool switch_tells_state(void)
 	return tells;
 }
 
-static struct bpf_program *choose_begin(struct offcpu *k, const struct offcpu_config *c,
-					const struct host *h)
+/* NULL: none. */
+static struct bpf_program *choose_begin_gpu(struct offcpu *k, const struct offcpu_config *c,
+					    const struct host *h)
 {
-	struct bpf_program *const all[] = {k->progs.begin, k->progs.begin_gpu,
-					   k->progs.begin_gpu_reading};
-	size_t chosen = !c->gpu ? 0 : gpu_watch_reads_others(h) ? 2 : 1;
+	bool reads = gpu_watch_reads_others(h);
 
-	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		bpf_program__set_autoload(all[i], i == chosen);
-	return all[chosen];
+	bpf_program__set_autoload(k->progs.begin_gpu, c->gpu && !reads);
+	bpf_program__set_autoload(k->progs.begin_gpu_reading, c->gpu && reads);
+	return !c->gpu ? NULL : reads ? k->progs.begin_gpu_reading : k->progs.begin_gpu;
 }
 
 /* Maps of calls of GPU drivers, of which waits need a few. */
@@ -467,7 +468,7 @@ static int load(struct offcpu_probe *o, const struct offcpu_config *c, const str
 		};
 		bpf_program__set_autoload(k->progs.on_tick, c->tick_hz || c->loops);
 		make_room(k, c);
-		o->begin = choose_begin(k, c, h);
+		o->begin_gpu = choose_begin_gpu(k, c, h);
 		err = choose_programs(k, c);
 		if (err)
 			return diag_errno(d, err, "preparing BPF programs");
