@@ -17,6 +17,7 @@ struct cuda_session {
 	const struct cuda_tracing_config *config;
 	struct cuda_tracing *result;
 	struct cuda_counts *counts;
+	note_list *notes;
 	uint64_t next_scan_ns;
 	struct watch watch;
 	struct diag *d;
@@ -84,7 +85,8 @@ static int attach_library(struct cuda_session *s, int library_fd, const char *pa
 	if (!err && !library.path)
 		err = -ENOMEM;
 	err = err ? diag_errno(s->d, err, "%s", path)
-		  : cuda_counts_attach(s->counts, library_fd, path, list.points.v, list.points.n, s->d);
+		  : cuda_counts_attach(s->counts, library_fd, path, list.points.v, list.points.n,
+				       s->d);
 	library.n_symbols = list.points.n;
 	library.attach_ns = clock_now_ns() - start_ns;
 	array_release(&list.points);
@@ -198,8 +200,9 @@ static int meet_installed(struct cuda_session *s)
 
 /* --- the session ------------------------------------------------------------------------------ */
 
-static int open_counts(struct cuda_session *s)
+static int open_counts(void *ctx)
 {
+	struct cuda_session *s = ctx;
 	const struct cuda_tracing_config *c = s->config;
 	const struct probe_target target = watch_target(&s->watch);
 	int err = cuda_counts_new(&target, c->by, c->host, &s->counts, s->d);
@@ -211,70 +214,66 @@ static int open_counts(struct cuda_session *s)
 	return err ? err : scan(s);
 }
 
-static int start(struct cuda_session *s)
+static int start(void *ctx)
 {
-	int err;
+	struct cuda_session *s = ctx;
 
-	s->result->watched.start_ns = clock_now_ns();
-	err = cuda_counts_start(s->counts);
-	return err ? diag_errno(s->d, err, "cannot start counting") : watch_go(&s->watch);
+	return diag_errno(s->d, cuda_counts_start(s->counts), "cannot start counting");
 }
 
-static int loop(struct cuda_session *s)
+static bool alive(void *ctx)
 {
+	struct cuda_session *s = ctx;
+
+	return cuda_counts_alive(s->counts);
+}
+
+static int turn(void *ctx)
+{
+	struct cuda_session *s = ctx;
 	const struct target *t = s->config->target;
 	uint64_t scan_ns = t->all || t->cgroup_fd >= 0 ? SCAN_ALL_NS : WATCH_TICK_NS;
 	int err = 0;
 
-	while (!err && !watch_is_over(&s->watch, cuda_counts_alive(s->counts))) {
-		if (clock_now_ns() >= s->next_scan_ns) {
-			err = scan(s);
-			s->next_scan_ns = clock_now_ns() + scan_ns;
-		}
-		if (!err)
-			err = watch_wait(&s->watch, -1, UINT64_MAX);
+	if (clock_now_ns() >= s->next_scan_ns) {
+		err = scan(s);
+		s->next_scan_ns = clock_now_ns() + scan_ns;
 	}
-	return err;
+	return err ? err : watch_wait(&s->watch, -1, UINT64_MAX);
 }
 
-static int finish(struct cuda_session *s, note_list *notes)
+static int finish(void *ctx)
 {
+	struct cuda_session *s = ctx;
 	int err;
 
 	cuda_counts_stop(s->counts);
 	err = cuda_counts_read(s->counts, &s->result->table);
-	return err ? err : cuda_counts_notes(s->counts, notes);
+	return err ? err : cuda_counts_notes(s->counts, s->notes);
+}
+
+static void close_counts(void *ctx)
+{
+	struct cuda_session *s = ctx;
+
+	cuda_counts_free(s->counts);
 }
 
 int cuda_tracing_run(const struct cuda_tracing_config *c, note_list *notes,
 		     struct cuda_tracing *ret, struct diag *d)
 {
+	static const struct watch_steps steps = {open_counts, start,  alive,
+						 turn,        finish, close_counts};
 	struct cuda_session s = {
 		.config = c,
 		.result = ret,
-		.watch = {.target = c->target,
-			  .duration_ns = c->duration_ns,
-			  .delay_ns = c->delay_ns,
-			  .stdout_taken = c->stdout_taken,
-			  .result = &ret->watched,
-			  .d = d},
+		.notes = notes,
+		.watch = WATCH_OF(c, ret, d),
 		.d = d,
 	};
-	int err;
 
 	*ret = (struct cuda_tracing){0};
-	err = watch_prepare(&s.watch);
-	if (!err)
-		err = open_counts(&s);
-	if (!err)
-		err = start(&s);
-	if (!err)
-		err = loop(&s);
-	if (!err)
-		err = finish(&s, notes);
-	cuda_counts_free(s.counts);
-	watch_close(&s.watch, err != 0);
-	return err ? diag_errno(d, err, "tracing failed") : 0;
+	return diag_errno(d, watch_run(&s.watch, &steps, &s), "tracing failed");
 }
 
 void cuda_tracing_release(struct cuda_tracing *t)

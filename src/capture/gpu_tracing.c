@@ -8,12 +8,14 @@ struct gpu_session {
 	const struct gpu_tracing_config *config;
 	struct gpu_tracing *result;
 	struct gpu_counts *counts;
+	note_list *notes;
 	struct watch watch;
 	struct diag *d;
 };
 
-static int open_counts(struct gpu_session *s)
+static int open_counts(void *ctx)
 {
+	struct gpu_session *s = ctx;
 	const struct gpu_tracing_config *c = s->config;
 	struct gpu_counts_config config = {
 		.target = watch_target(&s->watch),
@@ -30,13 +32,18 @@ static int open_counts(struct gpu_session *s)
 	return err;
 }
 
-static int start(struct gpu_session *s)
+static int start(void *ctx)
 {
-	int err;
+	struct gpu_session *s = ctx;
 
-	s->result->watched.start_ns = clock_now_ns();
-	err = gpu_counts_start(s->counts);
-	return err ? diag_errno(s->d, err, "cannot start counting") : watch_go(&s->watch);
+	return diag_errno(s->d, gpu_counts_start(s->counts), "cannot start counting");
+}
+
+static bool alive(void *ctx)
+{
+	struct gpu_session *s = ctx;
+
+	return gpu_counts_alive(s->counts);
 }
 
 static int read_events(struct gpu_session *s)
@@ -47,60 +54,50 @@ static int read_events(struct gpu_session *s)
 	return !err && c->event && c->idle ? c->idle(c->ctx) : err;
 }
 
-static int loop(struct gpu_session *s)
+static int turn(void *ctx)
 {
-	int err = 0;
+	struct gpu_session *s = ctx;
+	int err = watch_wait(&s->watch, gpu_counts_fd(s->counts), UINT64_MAX);
 
-	while (!err && !watch_is_over(&s->watch, gpu_counts_alive(s->counts))) {
-		err = watch_wait(&s->watch, gpu_counts_fd(s->counts), UINT64_MAX);
-		if (!err)
-			err = read_events(s);
-	}
-	return err;
+	return err ? err : read_events(s);
 }
 
-static int finish(struct gpu_session *s, note_list *notes)
+static int finish(void *ctx)
 {
+	struct gpu_session *s = ctx;
 	int err;
 
 	gpu_counts_stop(s->counts);
 	err = gpu_counts_read(s->counts, &s->result->table);
 	if (!err)
 		err = read_events(s);
-	return err ? err : gpu_counts_notes(s->counts, notes);
+	return err ? err : gpu_counts_notes(s->counts, s->notes);
+}
+
+static void close_counts(void *ctx)
+{
+	struct gpu_session *s = ctx;
+
+	gpu_counts_free(s->counts);
 }
 
 int gpu_tracing_run(const struct gpu_tracing_config *c, note_list *notes, struct gpu_tracing *ret,
 		    struct diag *d)
 {
+	static const struct watch_steps steps = {open_counts, start,  alive,
+						 turn,        finish, close_counts};
 	struct gpu_session s = {
 		.config = c,
 		.result = ret,
-		.watch = {.target = c->target,
-			  .duration_ns = c->duration_ns,
-			  .delay_ns = c->delay_ns,
-			  .stdout_taken = c->stdout_taken,
-			  .result = &ret->watched,
-			  .d = d},
+		.notes = notes,
+		.watch = WATCH_OF(c, ret, d),
 		.d = d,
 	};
 	int err;
 
 	*ret = (struct gpu_tracing){0};
-	err = watch_prepare(&s.watch);
-	if (!err)
-		err = open_counts(&s);
-	if (!err)
-		err = start(&s);
-	if (!err)
-		err = loop(&s);
-	if (!err || (err == -ECANCELED && s.counts))
-		err = finish(&s, notes);
-	if (err == -ECANCELED)
-		err = 0;
-	gpu_counts_free(s.counts);
-	watch_close(&s.watch, err != 0);
-	return err ? diag_errno(d, err, "tracing failed") : 0;
+	err = watch_run(&s.watch, &steps, &s);
+	return err && err != -ECANCELED ? diag_errno(d, err, "tracing failed") : 0;
 }
 
 void gpu_tracing_release(struct gpu_tracing *t)

@@ -2,6 +2,7 @@
 #include "watch.h"
 
 #include <inspect/clock.h>
+#include <inspect/elf_file.h>
 #include <inspect/hold_tracing.h>
 #include <inspect/procfs.h>
 
@@ -41,7 +42,8 @@ static bool is_c_library(const char *path)
 static int attach_mapped(void *ctx, const struct proc_map *map)
 {
 	struct libraries *l = ctx;
-	char path[4200];
+	CLEANUP(closep) int fd = -1;
+	char path[64];
 	int err;
 
 	if (!map->exec || !map->ino || !is_c_library(map->path) || l->n == LIBRARIES_MAX)
@@ -53,7 +55,11 @@ static int attach_mapped(void *ctx, const struct proc_map *map)
 	l->seen[l->n].ino = map->ino;
 	l->seen[l->n].maj = map->maj;
 	l->seen[l->n++].min = map->min;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", l->pid, map->path);
+	/* What is mapped, wherever it lies, and also when it was deleted or replaced. */
+	fd = elf_open_mapped(l->pid, map->start, map->end, map->path, map->maj, map->min, map->ino);
+	if (fd < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	err = hold_counts_attach(l->session->counts, path);
 	l->n_attached += !err;
 	return err == -EPERM || err == -EACCES ? err : 0;
@@ -100,19 +106,28 @@ static int attach_libraries(struct hold_session *s)
 
 /* --- the session ------------------------------------------------------------------------------ */
 
-static int start(struct hold_session *s)
+static int open_counts(void *ctx)
 {
+	struct hold_session *s = ctx;
 	const struct probe_target target = watch_target(&s->watch);
 	int err = hold_counts_new(&target, s->config->host, &s->counts, s->d);
 
-	if (!err)
-		err = attach_libraries(s);
-	if (err)
-		return err;
-	s->result->watched.start_ns = clock_now_ns();
+	return err ? err : attach_libraries(s);
+}
+
+static int start(void *ctx)
+{
+	struct hold_session *s = ctx;
+
 	s->next_tick_ns = s->result->watched.start_ns + TICK_NS;
-	err = hold_counts_start(s->counts);
-	return err ? diag_errno(s->d, err, "cannot start counting") : watch_go(&s->watch);
+	return diag_errno(s->d, hold_counts_start(s->counts), "cannot start counting");
+}
+
+static bool alive(void *ctx)
+{
+	struct hold_session *s = ctx;
+
+	return hold_counts_alive(s->counts);
 }
 
 static int tick(struct hold_session *s)
@@ -127,54 +142,47 @@ static int tick(struct hold_session *s)
 	return err;
 }
 
-static int loop(struct hold_session *s)
+static int turn(void *ctx)
 {
-	int err = 0;
+	struct hold_session *s = ctx;
+	int err = watch_wait(&s->watch, -1, s->next_tick_ns);
 
-	while (!err && !watch_is_over(&s->watch, hold_counts_alive(s->counts))) {
-		err = watch_wait(&s->watch, -1, s->next_tick_ns);
-		if (!err && clock_now_ns() >= s->next_tick_ns)
-			err = tick(s);
-	}
-	return err ? err : tick(s);
+	return err || clock_now_ns() < s->next_tick_ns ? err : tick(s);
 }
 
-static int finish(struct hold_session *s)
+static int finish(void *ctx)
 {
-	int err;
+	struct hold_session *s = ctx;
+	int err = tick(s);
 
+	if (err)
+		return err;
 	hold_counts_stop(s->counts);
 	err = hold_counts_read(s->counts, &s->result->table);
 	hold_counts_losses(s->counts, &s->result->losses);
 	return err;
 }
 
+static void close_counts(void *ctx)
+{
+	struct hold_session *s = ctx;
+
+	hold_counts_free(s->counts);
+}
+
 int hold_tracing_run(const struct hold_tracing_config *c, struct hold_tracing *ret, struct diag *d)
 {
+	static const struct watch_steps steps = {open_counts, start,  alive,
+						 turn,        finish, close_counts};
 	struct hold_session s = {
 		.config = c,
 		.result = ret,
-		.watch = {.target = c->target,
-			  .duration_ns = c->duration_ns,
-			  .delay_ns = c->delay_ns,
-			  .stdout_taken = c->stdout_taken,
-			  .result = &ret->watched,
-			  .d = d},
+		.watch = WATCH_OF(c, ret, d),
 		.d = d,
 	};
-	int err;
 
 	*ret = (struct hold_tracing){0};
-	err = watch_prepare(&s.watch);
-	if (!err)
-		err = start(&s);
-	if (!err)
-		err = loop(&s);
-	if (!err)
-		err = finish(&s);
-	hold_counts_free(s.counts);
-	watch_close(&s.watch, err != 0);
-	return err ? diag_errno(d, err, "tracing failed") : 0;
+	return diag_errno(d, watch_run(&s.watch, &steps, &s), "tracing failed");
 }
 
 void hold_tracing_release(struct hold_tracing *t)

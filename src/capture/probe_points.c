@@ -33,7 +33,7 @@ static bool is_deleted(const char *path)
 	return n >= strlen(deleted) && str_eq(path + n - strlen(deleted), deleted);
 }
 
-/* libc.so.6, or libc: "/usr/lib/libc.so.6" is mapped. A path: what was there, and is not any more. */
+/* libc.so.6, or libc: "/usr/lib/libc.so.6" is mapped. A path: what was there, and is no longer. */
 static bool is_searched(const char *name, const char *path)
 {
 	const char *base = strrchr(path, '/'), *rest;

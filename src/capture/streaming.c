@@ -11,12 +11,15 @@ struct stream_session {
 	const struct streaming_config *config;
 	struct streaming *result;
 	struct syscall_stream *stream;
+	note_list *notes;
+	int more; /* above 0: not all that was there has been read */
 	struct watch watch;
 	struct diag *d;
 };
 
-static int open_stream(struct stream_session *s)
+static int open_stream(void *ctx)
 {
+	struct stream_session *s = ctx;
 	const struct streaming_config *c = s->config;
 	struct syscall_stream_config stream = {
 		.target = watch_target(&s->watch),
@@ -40,13 +43,18 @@ static int open_stream(struct stream_session *s)
 	return err;
 }
 
-static int start(struct stream_session *s)
+static int start(void *ctx)
 {
-	int err;
+	struct stream_session *s = ctx;
 
-	s->result->watched.start_ns = clock_now_ns();
-	err = syscall_stream_start(s->stream);
-	return err ? diag_errno(s->d, err, "cannot start the stream") : watch_go(&s->watch);
+	return diag_errno(s->d, syscall_stream_start(s->stream), "cannot start the stream");
+}
+
+static bool alive(void *ctx)
+{
+	struct stream_session *s = ctx;
+
+	return syscall_stream_alive(s->stream);
 }
 
 /* What is there, a part of it at a time. More than 0: there may be more. */
@@ -57,64 +65,59 @@ static int drain(struct stream_session *s)
 	return n ? n : s->config->idle(s->config->ctx);
 }
 
-static int loop(struct stream_session *s)
+static int turn(void *ctx)
 {
-	int more = 0, err = 0;
+	struct stream_session *s = ctx;
+	int err = watch_wait(&s->watch, syscall_stream_fd(s->stream), s->more ? 0 : UINT64_MAX);
 
-	while (!err && !watch_is_over(&s->watch, syscall_stream_alive(s->stream))) {
-		err = watch_wait(&s->watch, syscall_stream_fd(s->stream), more ? 0 : UINT64_MAX);
-		if (!err)
-			more = drain(s);
-		if (more < 0)
-			err = more;
-	}
-	return err;
+	if (err)
+		return err;
+	s->more = drain(s);
+	return MIN(s->more, 0);
 }
 
-static int finish(struct stream_session *s, note_list *notes)
+static int finish(void *ctx)
 {
-	int err, n;
+	struct stream_session *s = ctx;
+	int err, n = s->more;
 
+	if (n == -ECANCELED)
+		return 0; /* nobody reads it any more */
 	s->result->end_ns = clock_now_ns();
 	err = syscall_stream_stop(s->stream);
 	while (!err && (n = drain(s)) != 0)
 		err = MIN(n, 0);
 	if (!err)
 		err = syscall_stream_counts(s->stream, &s->result->counts);
-	return err ? err : syscall_stream_notes(s->stream, notes);
+	return err ? err : syscall_stream_notes(s->stream, s->notes);
+}
+
+static void close_stream(void *ctx)
+{
+	struct stream_session *s = ctx;
+
+	syscall_stream_free(s->stream);
+	unwind_tables_free(s->tables);
 }
 
 int streaming_run(const struct streaming_config *c, note_list *notes, struct streaming *ret,
 		  struct diag *d)
 {
+	static const struct watch_steps steps = {open_stream, start,  alive,
+						 turn,        finish, close_stream};
 	struct stream_session s = {
 		.config = c,
 		.result = ret,
-		.watch = {.target = c->target,
-			  .duration_ns = c->duration_ns,
-			  .delay_ns = c->delay_ns,
-			  .stdout_taken = c->stdout_taken,
-			  .result = &ret->watched,
-			  .d = d},
+		.notes = notes,
+		.watch = WATCH_OF(c, ret, d),
 		.d = d,
 	};
 	int err;
 
 	*ret = (struct streaming){0};
-	err = watch_prepare(&s.watch);
-	if (!err)
-		err = open_stream(&s);
-	if (!err)
-		err = start(&s);
-	if (!err)
-		err = loop(&s);
-	if (!err)
-		err = finish(&s, notes);
-	syscall_stream_free(s.stream);
-	unwind_tables_free(s.tables);
-	watch_close(&s.watch, err != 0);
+	err = watch_run(&s.watch, &steps, &s);
 	ret->canceled = err == -ECANCELED;
-	return !err || ret->canceled ? 0 : diag_errno(d, err, "the stream ended");
+	return ret->canceled ? 0 : diag_errno(d, err, "the stream ended");
 }
 
 void streaming_release(struct streaming *s)

@@ -16,6 +16,7 @@ struct trace_session {
 	const struct tracing_config *config;
 	struct tracing *result;
 	struct syscall_table before; /* as last read */
+	note_list *notes;
 	uint64_t next_interval_ns, next_read_ns, next_ask_ns, ask_ns;
 	unsigned intervals;
 	struct watch watch;
@@ -24,8 +25,9 @@ struct trace_session {
 
 /* --- what counts ------------------------------------------------------------------------------ */
 
-static int open_source(struct trace_session *s, note_list *notes)
+static int open_source(void *ctx)
 {
+	struct trace_session *s = ctx;
 	const struct tracing_config *c = s->config;
 	struct tracing *r = s->result;
 	struct syscall_counts_config counts = {
@@ -50,7 +52,7 @@ static int open_source(struct trace_session *s, note_list *notes)
 		counts.target.rows = unwind_rows_of_tables;
 		counts.target.rows_ctx = r->tables;
 	}
-	err = syscall_counts_new(&counts, c->host, notes, &r->counts, s->d);
+	err = syscall_counts_new(&counts, c->host, s->notes, &r->counts, s->d);
 	if (!err)
 		r->attached = syscall_counts_attached(r->counts);
 	return err;
@@ -69,11 +71,6 @@ static void stop_source(struct tracing *r)
 		syscall_counts_stop(r->counts);
 }
 
-static bool source_alive(const struct tracing *r)
-{
-	return r->probes ? probe_counts_alive(r->probes) : syscall_counts_alive(r->counts);
-}
-
 static int read_source(struct tracing *r, struct syscall_table *ret)
 {
 	return r->probes ? probe_counts_read(r->probes, ret) : syscall_counts_read(r->counts, ret);
@@ -81,18 +78,16 @@ static int read_source(struct tracing *r, struct syscall_table *ret)
 
 /* --- the session ------------------------------------------------------------------------------ */
 
-static int start(struct trace_session *s)
+static int start(void *ctx)
 {
-	uint64_t now_ns = s->result->watched.start_ns = clock_now_ns();
-	int err = start_source(s->result);
+	struct trace_session *s = ctx;
+	uint64_t now_ns = s->result->watched.start_ns;
 
-	if (err)
-		return diag_errno(s->d, err, "cannot start counting");
 	s->next_interval_ns = s->config->interval_ns ? now_ns + s->config->interval_ns : UINT64_MAX;
 	s->next_read_ns = now_ns + READ_NS_MAX;
 	s->ask_ns = ASK_NS_FIRST;
 	s->next_ask_ns = now_ns + s->ask_ns;
-	return watch_go(&s->watch);
+	return diag_errno(s->d, start_source(s->result), "cannot start counting");
 }
 
 static int read_table(struct trace_session *s, struct syscall_table *ret)
@@ -147,24 +142,24 @@ static int do_timers(struct trace_session *s, uint64_t now_ns)
 	return err;
 }
 
-static bool is_over(struct trace_session *s)
+/* … and not all intervals are over. */
+static bool alive(void *ctx)
 {
+	struct trace_session *s = ctx;
 	const struct tracing_config *c = s->config;
+	const struct tracing *r = s->result;
 
-	return (c->intervals_max && s->intervals >= c->intervals_max) ||
-	       watch_is_over(&s->watch, source_alive(s->result));
+	if (c->intervals_max && s->intervals >= c->intervals_max)
+		return false;
+	return r->probes ? probe_counts_alive(r->probes) : syscall_counts_alive(r->counts);
 }
 
-static int loop(struct trace_session *s)
+static int turn(void *ctx)
 {
-	int err = 0;
+	struct trace_session *s = ctx;
+	int err = watch_wait(&s->watch, -1, s->next_interval_ns);
 
-	while (!err && !is_over(s)) {
-		err = watch_wait(&s->watch, -1, s->next_interval_ns);
-		if (!err)
-			err = do_timers(s, clock_now_ns());
-	}
-	return err;
+	return err ? err : do_timers(s, clock_now_ns());
 }
 
 /* What is left behind the last whole interval, so that all of them add up to the total. */
@@ -184,8 +179,9 @@ static int last_interval(struct trace_session *s)
 	return err;
 }
 
-static int finish(struct trace_session *s)
+static int finish(void *ctx)
 {
+	struct trace_session *s = ctx;
 	struct tracing *r = s->result;
 	int err;
 
@@ -199,34 +195,20 @@ static int finish(struct trace_session *s)
 int tracing_run(const struct tracing_config *c, note_list *notes, struct tracing *ret,
 		struct diag *d)
 {
+	static const struct watch_steps steps = {open_source, start, alive, turn, finish, NULL};
 	struct trace_session s = {
 		.config = c,
 		.result = ret,
-		.watch = {.target = c->target,
-			  .duration_ns = c->duration_ns,
-			  .delay_ns = c->delay_ns,
-			  .stdout_taken = c->stdout_taken,
-			  .result = &ret->watched,
-			  .d = d},
+		.notes = notes,
+		.watch = WATCH_OF(c, ret, d),
 		.d = d,
 	};
 	int err;
 
 	*ret = (struct tracing){0};
-	err = watch_prepare(&s.watch);
-	if (!err)
-		err = open_source(&s, notes);
-	if (!err)
-		err = start(&s);
-	if (!err)
-		err = loop(&s);
-	if (!err || err == -ECANCELED)
-		err = finish(&s);
-	if (err == -ECANCELED)
-		err = 0;
+	err = watch_run(&s.watch, &steps, &s);
 	syscall_table_release(&s.before);
-	watch_close(&s.watch, err != 0);
-	return err ? diag_errno(d, err, "tracing failed") : 0;
+	return err && err != -ECANCELED ? diag_errno(d, err, "tracing failed") : 0;
 }
 
 void tracing_release(struct tracing *t)

@@ -17,7 +17,7 @@ static void wait_delay(struct watch *w)
 		w->result->interrupted = true;
 }
 
-int watch_prepare(struct watch *w)
+static int prepare(struct watch *w)
 {
 	struct child *child = &w->result->child;
 	char **argv = w->target->argv;
@@ -58,18 +58,18 @@ struct probe_target watch_target(const struct watch *w)
 	};
 }
 
-int watch_go(struct watch *w)
+static int let_go(struct watch *w)
 {
 	struct child *child = &w->result->child;
 
 	return child->pid && child->go_fd >= 0 ? child_go(child, w->d) : 0;
 }
 
-bool watch_is_over(struct watch *w, bool source_alive)
+static bool is_over(struct watch *w, const struct watch_steps *steps, void *ctx)
 {
 	struct watched *r = w->result;
 
-	if (r->interrupted || (r->child.pid && child_poll(&r->child)) || !source_alive)
+	if (r->interrupted || (r->child.pid && child_poll(&r->child)) || !steps->alive(ctx))
 		return true;
 	if (!w->duration_ns || clock_now_ns() - r->start_ns < w->duration_ns)
 		return false;
@@ -99,7 +99,7 @@ int watch_wait(struct watch *w, int fd, uint64_t until_ns)
 	return 0;
 }
 
-void watch_close(struct watch *w, bool failed)
+static void end(struct watch *w, bool failed)
 {
 	struct child *child = &w->result->child;
 
@@ -108,6 +108,36 @@ void watch_close(struct watch *w, bool failed)
 	else if (failed || !w->target->cmd_times_only)
 		child_end(child);
 	signals_close(w->signal_fd);
+}
+
+static int measure(struct watch *w, const struct watch_steps *steps, void *ctx)
+{
+	int err, end_err;
+
+	w->result->start_ns = clock_now_ns();
+	err = steps->start(ctx);
+	if (!err)
+		err = let_go(w);
+	while (!err && !is_over(w, steps, ctx))
+		err = steps->turn(ctx);
+	if (err && err != -ECANCELED)
+		return err;
+	end_err = steps->finish(ctx);
+	return end_err ? end_err : err;
+}
+
+int watch_run(struct watch *w, const struct watch_steps *steps, void *ctx)
+{
+	int err = prepare(w);
+
+	if (!err)
+		err = steps->open(ctx);
+	if (!err)
+		err = measure(w, steps, ctx);
+	if (steps->close)
+		steps->close(ctx);
+	end(w, err && err != -ECANCELED);
+	return err;
 }
 
 void watched_exit_code(const struct watched *w, const struct target *t, int err, int *exit_code)

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What tracing, streaming, gpu_tracing and cuda_tracing have in common: signals, CMD, and how long
- * it goes on. Each calls these in this order, with a source of its own between:
- *
- *   watch_prepare              CMD is held before its exec, or runs already when there is a delay
- *   watch_target               for opening the source
- *   watch_go                   when the source has started
- *   watch_is_over, watch_wait  until it is over
- *   watch_close                in any case
+ * What all measurements without a recording have in common (tracing, streaming, gpu_tracing,
+ * cuda_tracing, hold_tracing): signals, CMD, how long it goes on, and the order of its steps.
  */
 #ifndef INSPECT_CAPTURE_WATCH_H
 #define INSPECT_CAPTURE_WATCH_H
@@ -27,18 +21,33 @@ struct watch {
 	int signal_fd; /* until the close */
 };
 
-/* 0 or -errno, explained, as in all that follow. */
-int watch_prepare(struct watch *w);
+/* Of a config and a result that have these members, as those of all of them. */
+#define WATCH_OF(config, measured, diag)                                                           \
+	{                                                                                          \
+		.target = (config)->target, .duration_ns = (config)->duration_ns,                  \
+		.delay_ns = (config)->delay_ns, .stdout_taken = (config)->stdout_taken,            \
+		.result = &(measured)->watched, .d = (diag),                                       \
+	}
+
+/* What is measured; ctx is that of watch_run. Each returns 0 or -errno, explained; -ECANCELED:
+ * whoever reads it wants no more. */
+struct watch_steps {
+	int (*open)(void *ctx);   /* CMD is held before its exec; with a delay it runs already */
+	int (*start)(void *ctx);  /* it counts from now on; CMD is let go behind it */
+	bool (*alive)(void *ctx); /* whether anything of the target is left */
+	int (*turn)(void *ctx);   /* waits (watch_wait), and does what is due */
+	int (*finish)(void *ctx); /* stops, and reads the end; also when a turn was canceled */
+	void (*close)(void *ctx); /* in any case; NULL: nothing to be done */
+};
+
+/* From the start to the end: 0 or -errno, explained if the step that failed did so. On failure CMD
+ * is ended; had it not been let go, it never ran. -ECANCELED if a step was canceled. */
+int watch_run(struct watch *w, const struct watch_steps *steps, void *ctx);
+
 bool watch_measures_child(const struct watch *w);
-struct probe_target watch_target(const struct watch *w);
-int watch_go(struct watch *w);
-
-/* source_alive: whether anything of the target is left. */
-bool watch_is_over(struct watch *w, bool source_alive);
-/* Until fd is readable (-1: none), a signal, the end of CMD, or until_ns; never long. */
+struct probe_target watch_target(const struct watch *w); /* from `open` on */
+/* Until fd is readable (-1: none), a signal, the end of CMD, or until_ns; never long. 0 or -errno,
+ * explained. */
 int watch_wait(struct watch *w, int fd, uint64_t until_ns);
-
-/* failed: CMD is ended; had it not been let go, it never runs. */
-void watch_close(struct watch *w, bool failed);
 
 #endif

@@ -98,12 +98,15 @@ else
 	skip 'no futex_wait (455) in this kernel' 6
 fi
 
-# Probes of a C library, here a program of that name. It begins when it is told to, below.
+# Probes of a C library, here a program of that name, which has no path any more, as after an upgrade.
+# It begins when it is told to, below.
 cp "$W/holds" libc.so.6
 mkfifo in
 ./libc.so.6 <in >held.own &
 pid=$!
 exec {hold}>in
+until grep -q "$PWD/libc.so.6" /proc/$pid/maps; do sleep 0.02; done
+rm libc.so.6
 "$INSPECT" trace --locks --hold --json -p $pid >held.json 2>err &
 holds=$!
 
