@@ -24,17 +24,13 @@ struct finding_rule {
 	const char *name; /* "memory-bound" */
 	struct finding_test tests[FINDING_TESTS_MAX];
 	const char *means;
-	const char *next; /* a command line with {target} in it */
-	const char
-		*next_until; /* the same as long as that command is not built; NULL: not needed */
-	const char *source;  /* where rule and limits come from */
+	const char *next;      /* a command line with {target} in it */
+	const char *next_else; /* `use`: where no process is known for a {pid} in `next` */
+	const char *source;    /* where rule and limits come from */
 };
 
 /* The value of a name; NAN when it was not measured. */
 typedef double finding_value_fn(void *ctx, const char *name);
-
-/* Whether this program has the command that a line begins with ("inspect offcpu …"). */
-typedef bool finding_has_command_fn(const char *line);
 
 struct finding {
 	const struct finding_rule *rule;
@@ -48,8 +44,7 @@ typedef ARRAY(struct finding) findings;
 /* Applies the table in its order. `target` replaces {target}. Texts go into the result's arena.
  * 0 or -ENOMEM. */
 int findings_evaluate(const struct finding_rule *rules, size_t n, finding_value_fn *value,
-		      void *ctx, const char *target, finding_has_command_fn *has, struct result *r,
-		      findings *ret);
+		      void *ctx, const char *target, struct result *r, findings *ret);
 
 /* A number by a printf format of one double from a table of ours; where that would round it down
  * to 0, its first digit: "0.2 drops a second". */
@@ -65,7 +60,6 @@ void findings_head(struct result *r, const findings *f);
 void findings_head_below(struct result *r, const char *verdict, const findings *f);
 
 /* What --explain prints: the rules with their limits and sources. */
-void findings_explain(const struct finding_rule *rules, size_t n, finding_has_command_fn *has,
-		      struct result *r);
+void findings_explain(const struct finding_rule *rules, size_t n, struct result *r);
 
 #endif

@@ -74,14 +74,8 @@ static const char *fill_target(struct result *r, const char *line, const char *t
 	return result_text(r, "%.*s%s%s", (int)(at - line), line, target, at + sizeof(mark) - 1);
 }
 
-static const char *next_line(const struct finding_rule *rule, finding_has_command_fn *has)
-{
-	return rule->next_until && !has(rule->next) ? rule->next_until : rule->next;
-}
-
 int findings_evaluate(const struct finding_rule *rules, size_t n, finding_value_fn *value,
-		      void *ctx, const char *target, finding_has_command_fn *has, struct result *r,
-		      findings *ret)
+		      void *ctx, const char *target, struct result *r, findings *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		CLEANUP(strbuf_release) struct strbuf evidence = {0};
@@ -91,7 +85,7 @@ int findings_evaluate(const struct finding_rule *rules, size_t n, finding_value_
 		if (!gather_evidence(rule, value, ctx, &evidence))
 			continue;
 		f.evidence = result_text(r, "%s", strbuf_str(&evidence));
-		f.next = fill_target(r, next_line(rule, has), target);
+		f.next = fill_target(r, rule->next, target);
 		if (evidence.failed || array_push(ret, f))
 			return -ENOMEM;
 	}
@@ -157,8 +151,7 @@ void findings_head(struct result *r, const findings *f)
 	findings_head_below(r, NULL, f);
 }
 
-void findings_explain(const struct finding_rule *rules, size_t n, finding_has_command_fn *has,
-		      struct result *r)
+void findings_explain(const struct finding_rule *rules, size_t n, struct result *r)
 {
 	static const struct column columns[] = {
 		{"rule", "verdict", CELL_TEXT, 0},  {"when", "when", CELL_TEXT, 0},
@@ -185,7 +178,7 @@ void findings_explain(const struct finding_rule *rules, size_t n, finding_has_co
 				   cell_text(r, rules[i].name),
 				   cell_text(r, strbuf_str(&when)),
 				   cell_text(r, rules[i].means),
-				   cell_text(r, next_line(&rules[i], has)),
+				   cell_text(r, rules[i].next),
 				   cell_text(r, rules[i].source),
 			   });
 	}

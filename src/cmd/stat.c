@@ -125,7 +125,7 @@ static int explain(const struct stat_values *v, struct diag *d)
 	CLEANUP(result_release) struct result r;
 
 	result_init(&r, "inspect.stat-rules/1");
-	findings_explain(stat_rules, n_stat_rules, stat_has_command, &r);
+	findings_explain(stat_rules, n_stat_rules, &r);
 	return stat_print(&r, v, false, d);
 }
 

@@ -208,7 +208,6 @@ void stat_places_sections(struct stat_session *s, struct result *r);
 
 extern const struct finding_rule stat_rules[];
 extern const size_t n_stat_rules;
-bool stat_has_command(const char *line);
 
 /* --- gate (stat_gate.c) ----------------------------------------------------------------------- */
 

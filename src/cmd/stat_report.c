@@ -289,8 +289,7 @@ int stat_findings(const struct saved_stat *now, const char *target, struct resul
 {
 	findings f = {0};
 	struct stat_numbers numbers = {now};
-	int err = findings_evaluate(stat_rules, n_stat_rules, stat_number, &numbers, target,
-				    stat_has_command, r, &f);
+	int err = findings_evaluate(stat_rules, n_stat_rules, stat_number, &numbers, target, r, &f);
 
 	if (!err) {
 		result_fact(r, "summary", "", cell_text(r, first_line(now, &f, target, r)));

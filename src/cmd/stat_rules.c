@@ -5,8 +5,6 @@
  */
 #include "stat.h"
 
-#include <inspect/command.h>
-
 /* Shorter or idler than this, and it is the start of a program that is seen. */
 #define ENOUGH_CPU                                                                                 \
 	{                                                                                          \
@@ -103,7 +101,6 @@ const struct finding_rule stat_rules[] = {
 			  ENOUGH_CPU},
 		.means = "system calls, faults or the network stack, not its own code",
 		.next = "inspect trace -c {target}",
-		.next_until = "inspect record --kernel-only {target}",
 		.source = "B. Gregg, Systems Performance, 2nd ed., 6.5 (user and system time)",
 	},
 	{
@@ -113,7 +110,6 @@ const struct finding_rule stat_rules[] = {
 			  ENOUGH_TIME},
 		.means = "threads are mostly off the CPU: locks, disk, network, sleep",
 		.next = "inspect offcpu {target}",
-		.next_until = "inspect record -e sched:sched_switch {target}",
 		.source = "B. Gregg, Systems Performance, 2nd ed., 5.4 (off-CPU analysis)",
 	},
 	{
@@ -123,7 +119,6 @@ const struct finding_rule stat_rules[] = {
 			  ENOUGH_CPU},
 		.means = "more runnable threads than CPUs: it competes for them",
 		.next = "inspect offcpu {target}",
-		.next_until = "inspect record -e sched:sched_switch -a -d 10",
 		.source = "a thread alone on a CPU is preempted by little but housekeeping; slices "
 			  "of the Linux scheduler are about 3 ms (kernel/sched/fair.c)",
 	},
@@ -151,7 +146,6 @@ const struct finding_rule stat_rules[] = {
 			  ENOUGH_TIME},
 		.means = "storage has a part in it",
 		.next = "inspect offcpu {target}",
-		.next_until = "iostat -x 1",
 		.source = "proc(5), read_bytes and write_bytes of /proc/PID/io",
 	},
 	{
@@ -165,10 +159,3 @@ const struct finding_rule stat_rules[] = {
 	},
 };
 const size_t n_stat_rules = ARRAY_SIZE(stat_rules);
-
-bool stat_has_command(const char *line)
-{
-	char name[32] = "";
-
-	return sscanf(line, "inspect %31s", name) == 1 && command_find(name);
-}

@@ -2,7 +2,6 @@
 /* What GPU calls mean. */
 #include "trace_gpu.h"
 
-#include <inspect/command.h>
 #include <math.h>
 
 enum {
@@ -98,14 +97,6 @@ static double number(void *ctx, const char *name)
 		if (str_eq(numbers->v[i].name, name))
 			return numbers->v[i].value;
 	return NAN;
-}
-
-static bool has_command(const char *line)
-{
-	char name[32] = "";
-
-	return !str_starts(line, "inspect") ||
-	       (sscanf(line, "inspect %31s", name) == 1 && command_find(name));
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */
@@ -264,8 +255,8 @@ static int fill(const struct gpu_run *run, struct result *r, struct gpu_numbers 
 static int judge(struct gpu_numbers *numbers, const char *target, struct result *r)
 {
 	findings f = {0};
-	int err = findings_evaluate(gpu_rules, ARRAY_SIZE(gpu_rules), number, numbers, target,
-				    has_command, r, &f);
+	int err =
+		findings_evaluate(gpu_rules, ARRAY_SIZE(gpu_rules), number, numbers, target, r, &f);
 
 	for (size_t i = 0; i < f.n && !err; i++)
 		for (size_t k = 0; k < numbers->n; k++)

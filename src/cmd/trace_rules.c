@@ -4,7 +4,6 @@
 
 #include "print_result.h"
 
-#include <inspect/command.h>
 #include <inspect/near_miss.h>
 
 const struct finding_rule trace_rules[] = {
@@ -13,7 +12,6 @@ const struct finding_rule trace_rules[] = {
 		.tests = {{"gil-wait-ms-per-second", ABOVE, 100, "%.0f ms of waiting a second"}},
 		.means = "threads fight for Python's lock: more threads will not make it faster",
 		.next = "inspect offcpu {target}",
-		.next_until = "inspect trace --hist -e futex {target}",
 		.source = "F5: one thread's tenth; waits with time-outs of 5 ms "
 			  "(sys.getswitchinterval) are CPython's way to take the lock",
 	},
@@ -134,14 +132,6 @@ const struct finding_rule trace_rules[] = {
 };
 const size_t n_trace_rules = ARRAY_SIZE(trace_rules);
 
-static bool has_command(const char *line)
-{
-	char name[32] = "";
-
-	return !str_starts(line, "inspect") ||
-	       (sscanf(line, "inspect %31s", name) == 1 && command_find(name));
-}
-
 /* The rules as --limit changes them; malloc'ed, NULL without memory. */
 /* In the result's arena, as findings keep pointing to their rules. */
 static struct finding_rule *limited_rules(const struct trace_values *v, struct result *r)
@@ -193,7 +183,7 @@ int trace_findings(const struct trace_values *v, const struct trace_numbers *num
 {
 	struct finding_rule *rules = limited_rules(v, r);
 	int err = rules ? findings_evaluate(rules, n_trace_rules, trace_number, (void *)numbers,
-					    target, has_command, r, ret)
+					    target, r, ret)
 			: -ENOMEM;
 
 	for (size_t i = 0; i < ret->n && !err; i++) {
@@ -214,6 +204,6 @@ int trace_explain(const struct trace_values *v, struct diag *d)
 	rules = limited_rules(v, &r);
 	if (!rules)
 		return diag_errno(d, -ENOMEM, "--explain");
-	findings_explain(rules, n_trace_rules, has_command, &r);
+	findings_explain(rules, n_trace_rules, &r);
 	return print_result(&r, &v->common, true, d);
 }

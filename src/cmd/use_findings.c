@@ -126,7 +126,7 @@ const char *use_fill_next(struct result *r, const struct finding_rule *rule,
 	};
 	bool lacks_pid = !pid && strstr(rule->next, "{pid}");
 
-	return fill_marks(r, lacks_pid ? rule->next_until : rule->next, marks, ARRAY_SIZE(marks));
+	return fill_marks(r, lacks_pid ? rule->next_else : rule->next, marks, ARRAY_SIZE(marks));
 }
 
 /* --- the order -------------------------------------------------------------------------------- */
@@ -198,12 +198,6 @@ bool use_finding_tells(const struct use_report *report, const struct finding *f,
 	return false;
 }
 
-/* Commands of other tools are there, too. */
-static bool has_command(const char *line UNUSED)
-{
-	return true;
-}
-
 int use_findings_explain(const struct use_limit *limits, struct result *r)
 {
 	static const struct mark marks[] = {
@@ -216,7 +210,7 @@ int use_findings_explain(const struct use_limit *limits, struct result *r)
 	for (size_t i = 0; rules && i < count_rules(); i++)
 		rules[i].next = fill_marks(r, rules[i].next, marks, ARRAY_SIZE(marks));
 	if (rules)
-		findings_explain(rules, count_rules(), has_command, r);
+		findings_explain(rules, count_rules(), r);
 	return rules ? 0 : -ENOMEM;
 }
 
@@ -234,7 +228,7 @@ int use_findings(const struct use_report *report, const struct use_limit *limits
 		/* That all CPUs are full is said of them together. */
 		if (!row || (row->detail && row->verdict >= USE_WARN) || is_told(ret, rule))
 			continue;
-		err = findings_evaluate(rule, 1, value_of, (void *)report, "", has_command, r, ret);
+		err = findings_evaluate(rule, 1, value_of, (void *)report, "", r, ret);
 		if (err || ret->n == n)
 			continue;
 		ret->v[n].evidence =

@@ -94,7 +94,7 @@ static const struct finding_rule rules[] = {
 		.tests = {{"threads_refused", ABOVE, LIMIT, "%.0f forks failed with EAGAIN"}},
 		.means = "a limit of processes is reached: a user's, a cgroup's, or the system's",
 		.next = "grep 'Max processes' /proc/{pid}/limits; cat /proc/{pid}/cgroup",
-		.next_until = "ps -eo nlwp,pid,user,comm --sort=-nlwp | head",
+		.next_else = "ps -eo nlwp,pid,user,comm --sort=-nlwp | head",
 		.source = "fork(2), EAGAIN",
 	},
 	{
@@ -102,7 +102,7 @@ static const struct finding_rule rules[] = {
 		.tests = {{"fds_refused", ABOVE, LIMIT, "%.0f calls failed with EMFILE"}},
 		.means = "open, accept, socket fail: a leak, or a low limit",
 		.next = "ls -l /proc/{pid}/fd",
-		.next_until = most_files,
+		.next_else = most_files,
 		.source = "getrlimit(2), RLIMIT_NOFILE",
 	},
 	{
@@ -171,7 +171,7 @@ static const struct finding_rule rules[] = {
 		.tests = {{"fds_percent", ABOVE, LIMIT, "%.0f %% of its limit"}},
 		.means = "soon open, accept and socket fail with EMFILE: a leak, or a low limit",
 		.next = "ls -l /proc/{pid}/fd",
-		.next_until = most_files,
+		.next_else = most_files,
 		.source = "getrlimit(2), RLIMIT_NOFILE",
 	},
 	{
@@ -334,7 +334,7 @@ static const struct finding_rule rules[] = {
 		.tests = {{"locked_percent", ABOVE, LIMIT, "%.0f %% of its limit"}},
 		.means = "soon mlock and pinned buffers (RDMA, io_uring, rings) fail with ENOMEM",
 		.next = "grep VmLck /proc/{pid}/status; prlimit --memlock -p {pid}",
-		.next_until = "grep -H VmLck /proc/[0-9]*/status | sort -nk2 | tail",
+		.next_else = "grep -H VmLck /proc/[0-9]*/status | sort -nk2 | tail",
 		.source = "getrlimit(2), RLIMIT_MEMLOCK",
 	},
 	{
@@ -349,7 +349,7 @@ static const struct finding_rule rules[] = {
 		.tests = {{"numa_other_percent", ABOVE, LIMIT, "%.0f %% of pages"}},
 		.means = "memory is taken from another node than the CPU's",
 		.next = "numastat -p {pid}",
-		.next_until = "numastat",
+		.next_else = "numastat",
 		.source = "Documentation/admin-guide/numastat.rst",
 	},
 

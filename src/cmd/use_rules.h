@@ -5,7 +5,7 @@
  *
  * Marks in `next`: {target} the options that name who is looked at, or the cgroup of the row, or
  * -a; {owner} and {thread} the process and the thread of the row, or else {target}; {pid} its
- * number, without which the line is next_until; {self} and {gpu} what this run was given;
+ * number, without which the line is next_else; {self} and {gpu} what this run was given;
  * {nsenter} a command that enters the target's network, if that is another one; {device}.
  */
 #ifndef INSPECT_CMD_USE_RULES_H

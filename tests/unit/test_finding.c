@@ -11,8 +11,7 @@ static const struct finding_rule rules[] = {
 		.name = "slow",
 		.tests = {{"ipc", BELOW, 1, "IPC %.2f"}, {"seconds", ABOVE, 2, NULL}},
 		.means = "it waits",
-		.next = "inspect nosuch {target} now",
-		.next_until = "inspect record {target}",
+		.next = "inspect record {target} now",
 		.source = "a book",
 	},
 	{
@@ -35,20 +34,9 @@ static double value(void *ctx, const char *name)
 	return str_eq(name, "ipc") ? n->ipc : str_eq(name, "seconds") ? n->seconds : n->share;
 }
 
-static bool has_none(const char *line UNUSED)
+static size_t evaluate(struct numbers n, struct result *r, findings *f)
 {
-	return false;
-}
-
-static bool has_all(const char *line UNUSED)
-{
-	return true;
-}
-
-static size_t evaluate(struct numbers n, finding_has_command_fn *has, struct result *r, findings *f)
-{
-	assert_int_equal(findings_evaluate(rules, ARRAY_SIZE(rules), value, &n, "-p 7", has, r, f),
-			 0);
+	assert_int_equal(findings_evaluate(rules, ARRAY_SIZE(rules), value, &n, "-p 7", r, f), 0);
 	return f->n;
 }
 
@@ -80,17 +68,17 @@ static void test_evaluate(void **state UNUSED)
 	findings f = {0};
 
 	result_init(&r, "x/1");
-	assert_int_equal(evaluate((struct numbers){0.5, 3, 31}, has_none, &r, &f), 2);
+	assert_int_equal(evaluate((struct numbers){0.5, 3, 31}, &r, &f), 2);
 	assert_string_equal(f.v[0].evidence, "IPC 0.50 (below 1)");
-	assert_string_equal(f.v[0].next, "inspect record -p 7");
+	assert_string_equal(f.v[0].next, "inspect record -p 7 now");
 	assert_string_equal(f.v[1].evidence, "31 % of it (above 30), IPC 0.5 (below 1)");
 	assert_string_equal(f.v[1].next, "look");
 	f.n = 0;
-	assert_int_equal(evaluate((struct numbers){0.5, 3, 10}, has_all, &r, &f), 1);
-	assert_string_equal(f.v[0].next, "inspect nosuch -p 7 now");
+	assert_int_equal(evaluate((struct numbers){0.5, 3, 10}, &r, &f), 1);
+	assert_string_equal(f.v[0].next, "inspect record -p 7 now");
 	findings_section(&r, "", &f);
 	assert_string_equal(r.sections.v[0].cells.v[0].text,
-			    "slow: IPC 0.50 (below 1): it waits → inspect nosuch -p 7 now");
+			    "slow: IPC 0.50 (below 1): it waits → inspect record -p 7 now");
 	array_release(&f);
 	result_release(&r);
 }
@@ -107,7 +95,7 @@ static void test_silence(void **state UNUSED)
 		findings f = {0};
 
 		result_init(&r, "x/1");
-		assert_int_equal(evaluate(table[i], has_all, &r, &f), 0);
+		assert_int_equal(evaluate(table[i], &r, &f), 0);
 		array_release(&f);
 		result_release(&r);
 	}
@@ -118,10 +106,10 @@ static void test_explain(void **state UNUSED)
 	struct result r;
 
 	result_init(&r, "x/1");
-	findings_explain(rules, ARRAY_SIZE(rules), has_none, &r);
+	findings_explain(rules, ARRAY_SIZE(rules), &r);
 	assert_int_equal(r.sections.v[0].cells.n, 2 * r.sections.v[0].n_columns);
 	assert_string_equal(r.sections.v[0].cells.v[1].text, "ipc < 1, seconds > 2");
-	assert_string_equal(r.sections.v[0].cells.v[3].text, "inspect record {target}");
+	assert_string_equal(r.sections.v[0].cells.v[3].text, "inspect record {target} now");
 	assert_string_equal(r.sections.v[0].cells.v[4].text, "a book");
 	result_release(&r);
 }

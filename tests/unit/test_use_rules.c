@@ -419,7 +419,7 @@ static void check_rule(const struct finding_rule *rule, void *ctx UNUSED)
 	assert_non_null(rule->means);
 	assert_non_null(rule->source);
 	if (strstr(rule->next, "{pid}"))
-		assert_non_null(rule->next_until);
+		assert_non_null(rule->next_else);
 }
 
 static void test_rules(void **state UNUSED)
