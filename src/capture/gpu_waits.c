@@ -213,6 +213,18 @@ static int mark_rows(struct marker *m)
 	return err;
 }
 
+/* "[gpu: cuStreamSynchronize] poll nvidiactl": of a wait that is one in the driver, its call is. */
+static void put_label(const struct cuda_function *f, const char *label, struct strbuf *out)
+{
+	static const char begin[] = "[gpu: ";
+	const char *end = str_starts(label, begin) ? strchr(label, ']') : NULL;
+
+	strbuf_printf(out, "[gpu: %s] ", f->name);
+	if (end)
+		strbuf_add(out, label + strlen(begin), (size_t)(end - label) - strlen(begin));
+	strbuf_puts(out, end ? end + 1 : label);
+}
+
 static int mark_sites(struct marker *m, struct waits *w)
 {
 	int err = 0;
@@ -227,7 +239,7 @@ static int mark_sites(struct marker *m, struct waits *w)
 		if (err || !f)
 			continue;
 		strbuf_clear(&m->text);
-		strbuf_printf(&m->text, "[gpu: %s] %s", f->name, w->labels.v[s->label].text);
+		put_label(f, w->labels.v[s->label].text, &m->text);
 		s->reason = WAIT_GPU;
 		err = m->text.failed ? -ENOMEM
 				     : waits_label(w, strbuf_str(&m->text), WAIT_GPU, &s->label);

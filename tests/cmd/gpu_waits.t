@@ -71,7 +71,11 @@ is "$(jq -r '[.waits[] | select(.reason == "gpu" and (.for | endswith("] nvidiac
 	'waits in the driver by device and command'
 served=$(awk '$1 == 42 { s += $2; if (++n == 3) { print s; exit } }' "$tmp/log")
 near "$(jq '[.waits[] | select(.for | contains("GPU_GET_INFO_V2")).wait_ns] | add' "$tmp/json")" "$served" \
-	"$((served / 25 + 3000000))" '… with their time'
+	"$((served / 25 + 10000000))" '… with their time'
+
+FAKE_GPU=/dev/nvidia-waits-$$/nvidiactl "$INSPECT" offcpu --json -- "$W/cuda_calls" "$tmp/libcuda.so.1" >"$tmp/json" 2>"$tmp/err"
+ok '[ "$(jq "[.waits[] | select(.for == \"[gpu: cuCtxSynchronize] poll nvidiactl\").wait_ns] | add" "$tmp/json")" -ge 29000000 ]' \
+	'a poll of the device below a function that waits for the GPU has both names'
 
 cat >"$tmp/short.py" <<'EOF'
 import fcntl, os, socket, sys, time

@@ -2,7 +2,10 @@
 /* cflags: -shared -fPIC */
 /* A libcuda.so.1 whose functions take a known time: those that wait sleep, but for one that spins,
  * the others return. */
+#include <fcntl.h>
+#include <poll.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,9 +60,15 @@ result cuStreamSynchronize_ptsz(void *stream)
 		pause();
 	return sleep_us(5000), 0;
 }
+/* With FAKE_GPU, as the real one does when it blocks: by a poll of that device. */
 result cuCtxSynchronize(void)
 {
-	return sleep_us(3000), 0;
+	const char *path = getenv("FAKE_GPU");
+	struct pollfd p = {path ? open(path, O_RDWR) : -1, POLLIN, 0};
+
+	if (p.fd < 0)
+		return sleep_us(3000), 0;
+	return poll(&p, 1, 30), close(p.fd), 0;
 }
 result cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
 		      unsigned bz, unsigned shared, void *stream, void **params, void **extra)
