@@ -95,6 +95,8 @@ static void gil_holder(const struct waiting_call *c, struct snapshot_wait *wait)
 		if (words[i] <= INT32_MAX && words[i - 1] > ADDRESS_LEAST)
 			wait->owner =
 				find_owner(c->names->work->result, c->task->pid, (pid_t)words[i]);
+	if (wait->owner == c->task->tid)
+		wait->owner = 0; /* it has got it since */
 	if (wait->owner)
 		wait->lock_va = cond_va - sizeof(gil);
 }

@@ -305,7 +305,7 @@ void waits_losses(const struct waits *w, struct wait_loss ret[WAIT_LOSSES])
 		{"stacks", w->without_stack,
 		 l->stacks_full ? "waits have no stack: there are too many different ones"
 				: "waits have no stack: it did not fit into the ring "
-				  "(--mmap-pages makes rings larger)"},
+				  "(offcpu and record: --mmap-pages)"},
 		{"waker_stacks", w->without_link,
 		 "waits do not say where their waker was: its stack did not fit into the ring"},
 		{"chains", l->chains_lost,

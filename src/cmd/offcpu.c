@@ -196,9 +196,8 @@ static int print(const struct offcpu_values *v, const struct recording *rec, str
 		result_note(&r, "%s", rec->profile->notes.v[i]);
 	err = wait_groups_make(rec->waits, rec->profile, as_text && !v->all, &groups);
 	if (!err && groups.n)
-		result_note(&r, "of a wait, all is up to its wake-up: what follows until a CPU is "
-				"free is runnable, above; share is of the time of all threads; p50 "
-				"and p99 are up to 11 %% off");
+		result_note(&r, "time and share of a wait end with its wake-up; what follows is "
+				"runnable, above; p50 and p99 are up to 11 %% off");
 	if (!err)
 		err = offcpu_tables(&r, &view);
 	if (err)

@@ -2,6 +2,7 @@
 #include "offcpu_groups.h"
 
 enum { NO_PLACE = UINT32_MAX };
+enum { SHORT_PART = 1000 }; /* of all waiting */
 
 struct place {
 	const struct wait_site *site;
@@ -66,8 +67,8 @@ static int by_time(const void *a, const void *b)
 {
 	const struct wait_group *x = a, *y = b;
 
-	if (x->idle != y->idle)
-		return x->idle ? 1 : -1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
 	if (wait_site_ns(&x->sum) != wait_site_ns(&y->sum))
 		return wait_site_ns(&x->sum) < wait_site_ns(&y->sum) ? 1 : -1;
 	return (x->first > y->first) - (x->first < y->first);
@@ -146,6 +147,18 @@ static void fill_group(const struct waits *w, const struct place *e, size_t n, u
 	g->next = next;
 }
 
+static void rank_groups(struct wait_groups *g)
+{
+	uint64_t all_ns = 0;
+
+	for (size_t i = 0; i < g->n; i++)
+		all_ns += wait_site_ns(&g->v[i].sum);
+	for (size_t i = 0; i < g->n; i++)
+		g->v[i].rank = wait_site_ns(&g->v[i].sum) < all_ns / SHORT_PART ? 2
+			       : g->v[i].idle                                   ? 1
+										: 0;
+}
+
 void wait_groups_release(struct wait_groups *g)
 {
 	free(g->v);
@@ -186,6 +199,7 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 		ret->v[ret->n++] = runnable;
 	if (throttled.sum.count)
 		ret->v[ret->n++] = throttled;
+	rank_groups(ret);
 	if (ret->n)
 		qsort(ret->v, ret->n, sizeof(*ret->v), by_time);
 	return 0;

@@ -11,7 +11,8 @@ struct wait_group {
 	uint64_t label_ns;    /* of that label */
 	uint64_t site_ns;     /* of the site whose stack it has */
 	size_t n_labels;
-	bool idle;            /* waits for work by design, or all through: comes last */
+	bool idle;            /* waits for work by design, or all through */
+	unsigned rank;        /* waits, then idle ones, then what is too short to matter */
 	uint32_t first;       /* site; the others by next, UINT32_MAX ends */
 	const uint32_t *next; /* by site */
 };
