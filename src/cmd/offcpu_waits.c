@@ -116,6 +116,8 @@ static const char *marks_of(struct result *r, const struct waits *w, const struc
 	/* Nearly every place has one of each among many. */
 	uint64_t least_ns = s->wait_ns / 100 * MARK_PERCENT;
 
+	if (s->n_before == s->count && s->n_open == s->count)
+		return "all through";
 	return result_text(r, "%s%s%s", idle ? "idle " : "",
 			   s->n_before && s->before_ns > least_ns ? "since before the start " : "",
 			   s->n_open && s->open_ns > least_ns ? "open" : "");

@@ -131,24 +131,31 @@ static int add_waiter(const struct syscalls_thread *from, struct syscall_table *
 struct thread_adder {
 	struct syscall_table *table;
 	bool by_lock;
+	uint64_t elapsed_ns;
+	uint64_t late_ns; /* since the end: no part of a call that has not ended */
 };
 
 static int add_thread(void *ctx, const void *element)
 {
-	const struct syscalls_thread *from = element;
 	const struct thread_adder *to = ctx;
+	struct syscalls_thread then = *(const struct syscalls_thread *)element;
+	const struct syscalls_thread *from = &then;
 	struct syscall_table *t = to->table;
 	struct syscall_thread thread = {
 		.pid = from->pid,
 		.tid = from->tid,
 		.own_tid = from->own_tid,
-		.watched_ns = from->watched_ns,
-		.in_call_ns = from->in_call_ns,
 		.in_call = from->in_call,
 		.code = from->code,
 	};
 	struct syscall_row *row;
 
+	then.watched_ns = MIN(then.watched_ns, to->elapsed_ns);
+	thread.watched_ns = then.watched_ns;
+	if (from->in_call)
+		then.in_call_ns =
+			MIN(then.in_call_ns - MIN(then.in_call_ns, to->late_ns), to->elapsed_ns);
+	thread.in_call_ns = from->in_call_ns;
 	memcpy(thread.comm, from->comm, sizeof(from->comm));
 	t->threads_ns += from->watched_ns;
 	if (array_push(&t->threads, thread))
@@ -174,7 +181,7 @@ static int add_thread(void *ctx, const void *element)
 
 int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 {
-	struct thread_adder adder = {ret, c->setup.by & SYSCALLS_BY_LOCK};
+	struct thread_adder adder = {.table = ret, .by_lock = c->setup.by & SYSCALLS_BY_LOCK};
 	int err = read_counts(c, ret);
 
 	ret->elapsed_ns = (c->stopped_ns ? c->stopped_ns : clock_now_ns()) - c->started_ns;
@@ -186,6 +193,9 @@ int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 		err = syscall_counts_details(c, ret);
 	for (size_t i = 0; i < ret->rows.n && c->setup.of_bytes; i++)
 		ret->rows.v[i].h.sum = ret->rows.v[i].bytes;
+	adder.elapsed_ns = ret->elapsed_ns;
+	if (c->stopped_ns)
+		adder.late_ns = clock_now_ns() - c->stopped_ns;
 	return err ? err
 		   : probe_iterate(c->skeleton->progs.collect, sizeof(struct syscalls_thread),
 				   add_thread, &adder);

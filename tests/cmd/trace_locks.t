@@ -116,6 +116,7 @@ sleep 0.3
 locks -p $pid -d 0.5
 is "$(of first '"\(.waits) \(.in_flight)"') $(of second '"\(.waits) \(.in_flight)"')" '0 1 0 1' 'a deadlock: waits since before the start are in flight'
 ok '[ "$(of first .oldest_ns)" -ge 490000000 ]' '… with their age'
+is "$(jq '([.locks[].oldest_ns] | max) <= .elapsed_ns' l.json)" true '… within the window, however long looking up names took'
 like "$(jq -r .summary l.json)" "next: inspect stack -p $pid\$" '… and stack is next'
 locks --lock second -p $pid -d 0.2
 is "$(jq '.locks | length' l.json)" 1 '--lock picks one by name'
