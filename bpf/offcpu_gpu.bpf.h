@@ -16,19 +16,36 @@ struct {
 	__type(value, __u32);
 } gpu_keys SEC(".maps");
 
+/* Numbers that were given out. */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, GPU_KEYS_MAX);
 	__type(key, __u32);
-	__type(value, struct serial);
-} gpu_last_number SEC(".maps");
+	__type(value, __u8);
+} gpu_numbers SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u32);
-} gpu_last_numbers SEC(".maps");
+__u32 gpu_last_number; /* about: what is taken, the map knows */
+
+/* 0: there is no room. Atomic operations that return something are of 5.12, and programs that sleep
+ * have no locks before 6.3. */
+static __noinline __u32 gpu_claim_number(void)
+{
+	__u8 taken = 1;
+
+	for (__u32 i = 1; i <= 64; i++) {
+		__u32 number = gpu_last_number + i;
+
+		if (number > GPU_KEYS_MAX)
+			break;
+		if (!bpf_map_update_elem(&gpu_numbers, &number, &taken, BPF_NOEXIST)) {
+			gpu_last_number = number;
+			return number;
+		}
+		/* Before 6.8 a loop may not end in what is no jump (check_cfg: "back-edge"). */
+		asm volatile("goto +0" : "+r"(i));
+	}
+	return 0;
+}
 
 /* Of a key without who made the call; 0: there is no room. */
 static __noinline __u32 gpu_number_of_key(const struct gpu_key *key)
@@ -37,8 +54,9 @@ static __noinline __u32 gpu_number_of_key(const struct gpu_key *key)
 
 	if (number)
 		return *number;
-	next = next_serial_of(&gpu_last_number, &gpu_last_numbers, setup.n_cpus);
-	bpf_map_update_elem(&gpu_keys, key, &next, BPF_NOEXIST);
+	next = gpu_claim_number();
+	if (next)
+		bpf_map_update_elem(&gpu_keys, key, &next, BPF_NOEXIST);
 	number = bpf_map_lookup_elem(&gpu_keys, key); /* another CPU's may be there */
 	if (!number)
 		gpu_count(GPU_ROWS_FULL);

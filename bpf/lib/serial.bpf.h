@@ -25,29 +25,24 @@ struct {
 } last_serials SEC(".maps");
 
 /* From 1 on. Adding and having the sum at once is an instruction of 5.12; locks are for tracing
- * programs since then too: before, each CPU has numbers of its own. Maps are like those above. */
-static __always_inline __u32 next_serial_of(void *locked, void *by_cpu, __u32 n_cpus)
+ * programs since then too: before, each CPU has numbers of its own. */
+static __always_inline __u32 next_serial(__u32 n_cpus)
 {
 	__u32 zero = 0, serial = bpf_get_smp_processor_id();
 	struct serial *last;
 	__u32 *own;
 
 	if (!HAS_TASK_STORAGE) {
-		own = bpf_map_lookup_elem(by_cpu, &zero);
+		own = bpf_map_lookup_elem(&last_serials, &zero);
 		return own ? n_cpus * (*own)++ + serial + 1 : 0;
 	}
-	last = bpf_map_lookup_elem(locked, &zero);
+	last = bpf_map_lookup_elem(&last_serial, &zero);
 	if (!last)
 		return 0;
 	bpf_spin_lock(&last->lock);
 	serial = ++last->v;
 	bpf_spin_unlock(&last->lock);
 	return serial;
-}
-
-static __always_inline __u32 next_serial(__u32 n_cpus)
-{
-	return next_serial_of(&last_serial, &last_serials, n_cpus);
 }
 
 #endif

@@ -352,10 +352,9 @@ static struct bpf_program *choose_begin_gpu(struct offcpu *k, const struct offcp
 /* Maps of calls of GPU drivers, of which waits need a few. */
 static void choose_gpu_maps(struct offcpu *k, const struct offcpu_config *c)
 {
-	const struct bpf_map *const of_waits[] = {k->maps.gpu_devices,     k->maps.gpu_layouts,
-						  k->maps.gpu_keys,        k->maps.gpu_counts,
-						  k->maps.gpu_last_number, k->maps.gpu_last_numbers,
-						  k->maps.gpu_wait_calls};
+	const struct bpf_map *const of_waits[] = {k->maps.gpu_devices, k->maps.gpu_layouts,
+						  k->maps.gpu_keys,    k->maps.gpu_counts,
+						  k->maps.gpu_numbers, k->maps.gpu_wait_calls};
 	struct bpf_map *map;
 
 	bpf_object__for_each_map(map, k->obj)
