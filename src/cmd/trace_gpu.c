@@ -93,7 +93,7 @@ static void add_facts(const struct gpu_run *run, struct result *r)
 		    {"calls of threads without room", l->threads_dropped},
 		    {"fields that could not be read", l->reads_failed},
 		    {"unmapped ranges of too many parts", l->ranges_cut},
-		    {"epoll sets with too many members", l->sets_cut},
+		    {"looks at epoll sets of too many members", l->sets_cut},
 		    {"events without room in the ring", l->events},
 		    {"missed by recursion", l->recursion_misses}};
 	CLEANUP(strbuf_release) struct strbuf b = {0};
