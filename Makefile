@@ -182,6 +182,7 @@ cross:
 	@scripts/deps.sh build cross
 	@+$(MAKE) --no-print-directory O=$(O)-arm64 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
 	  CPPFLAGS='-idirafter /usr/include -idirafter /usr/include/$(multiarch)' $(O)-arm64/libinspect.a
+	@for check in frames loops; do O=$(O)-arm64 bash tests/lint/bpf_$$check.sh || exit 1; done
 
 # One unit test needs no more than itself.
 test-programs: $(or $(filter $(T:unit/%=$(B)/tests/test_%),$(unit)),all $(unit) $(workloads) $(B)/tables)

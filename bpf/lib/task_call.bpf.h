@@ -73,14 +73,19 @@ struct call_args {
 	__u64 v[6];
 };
 
-/* Of the call that it is in, or has just made: registers stay until it is back in user code. */
+/* Of the call that it is in, or has just made: registers stay until it is back in user code. No more
+ * of them than needed: the stack has little room. */
 static __always_inline long call_args_read(struct task_struct *task, struct call_args *ret)
 {
 	const struct pt_regs *at = task_user_regs(task);
-	struct pt_regs r;
-	long err = bpf_probe_read_kernel(&r, sizeof(r), at);
+	long err;
 
 #if defined(__TARGET_ARCH_x86)
+	struct {
+		unsigned long r10, r9, r8, ax, cx, dx, si, di;
+	} r;
+
+	err = bpf_probe_read_kernel(&r, sizeof(r), &at->r10);
 	ret->v[0] = r.di;
 	ret->v[1] = r.si;
 	ret->v[2] = r.dx;
@@ -89,11 +94,7 @@ static __always_inline long call_args_read(struct task_struct *task, struct call
 	ret->v[5] = r.r9;
 #elif defined(__TARGET_ARCH_arm64)
 	ret->v[0] = BPF_CORE_READ((const struct pt_regs___call *)at, orig_x0);
-	ret->v[1] = r.regs[1];
-	ret->v[2] = r.regs[2];
-	ret->v[3] = r.regs[3];
-	ret->v[4] = r.regs[4];
-	ret->v[5] = r.regs[5];
+	err = bpf_probe_read_kernel(&ret->v[1], 5 * sizeof(ret->v[1]), &at->regs[1]);
 #endif
 	return err;
 }
