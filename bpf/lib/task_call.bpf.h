@@ -73,8 +73,8 @@ struct call_args {
 	__u64 v[6];
 };
 
-/* Of the call that it is in, or has just made: registers stay until it is back in user code. No more
- * of them than needed: the stack has little room. */
+/* Of the call that it is in, or has just made: registers stay until it is back in user code. No
+ * more of them than needed: the stack has little room. */
 static __always_inline long call_args_read(struct task_struct *task, struct call_args *ret)
 {
 	const struct pt_regs *at = task_user_regs(task);
