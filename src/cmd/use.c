@@ -144,7 +144,8 @@ static void bind_options(struct use_values *v, struct option_binding *ret)
 
 /* --- limits ----------------------------------------------------------------------------------- */
 
-/* Beyond 100 % no share gets: a limit there is a slip. These are not of one thread, or not shares. */
+/* Beyond 100 % no share gets: a limit there is a slip. These are not of one thread, or no
+ * shares. */
 static double limit_max(const char *key)
 {
 	static const char *const sums[] = {"run_delay_percent", "io_delay_percent",

@@ -351,8 +351,8 @@ static bool is_told(const struct use_report *report, const struct use_row *row, 
 	return false;
 }
 
-/* What the findings that are shown say nothing of, of rows in their order, the worst first: by name,
- * those beyond UNTOLD_NAMED by number. NULL: nothing. */
+/* What the findings that are shown say nothing of, of rows in their order, the worst first: by
+ * name, those beyond UNTOLD_NAMED by number. NULL: nothing. */
 static const char *untold_line(struct result *r, const struct use_report *report, const findings *f)
 {
 	size_t named = 0, more[] = {[USE_CRITICAL] = 0};

@@ -49,7 +49,8 @@ struct pressure {
 	double some_us, full_us; /* total */
 };
 void pressure_read(const char *root, const char *path, struct pressure *ret);
-/* Share of the time. The file is not read at the very time of the clock: it may seem to exceed it. */
+/* Share of the time. The file is not read at the very time of the clock: it may seem to exceed
+ * it. */
 double pressure_percent(double now_us, double before_us, double seconds);
 
 struct cpu_times {
