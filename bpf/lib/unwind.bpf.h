@@ -228,16 +228,19 @@ static __always_inline __u32 unwind_rule_of(__u32 first, __u32 n, __u32 off)
 static __noinline int unwind_enter_range(struct unwind_walk *w, __u64 user_va)
 {
 	__u32 index, first = w->process.first, n = w->process.n;
+	struct vm_area_struct *vma;
 	struct unwind_range *range;
 
 	index = unwind_find_range(first, n, user_va);
 	range = index - first < n ? unwind_range_at(index) : NULL;
 	if (!range || range->generation != w->process.generation || user_va < range->start_va ||
 	    user_va >= range->end_va)
-		return unwind_miss(w->pid, unwind_is_code(&w->memory, user_va));
+		return unwind_miss(w->pid, unwind_is_code(unwind_vma(&w->memory, user_va)));
 	w->range = *range;
-	if (unwind_is_checked(&w->memory, &w->range, user_va) ||
-	    unwind_check(&w->memory, &w->range, user_va))
+	if (unwind_is_checked(&w->memory, &w->range, user_va))
+		return 0;
+	vma = unwind_vma(&w->memory, user_va);
+	if (vma && unwind_check(vma, &w->memory, &w->range, user_va))
 		return 0;
 	w->range.end_va = 0;
 	return unwind_miss(w->pid, true);

@@ -173,23 +173,21 @@ static __always_inline struct vm_area_struct *unwind_vma(const struct unwind_mem
 				: vma_in_rb_tree(memory->mm_va, user_va));
 }
 
-/* There is code at an address, or will be. */
-static __noinline bool unwind_is_code(const struct unwind_memory *memory, __u64 user_va)
+/* There is code, or will be. */
+static __always_inline bool unwind_is_code(struct vm_area_struct *vma)
 {
-	struct vm_area_struct *vma = unwind_vma(memory, user_va);
-
 	return vma && BPF_CORE_READ(vma, vm_flags) & VM_EXEC;
 }
 
-/* Looks into the kernel's tree of mappings. */
-static __noinline bool unwind_check(const struct unwind_memory *memory,
+/* Whether a mapping is that of the range; noted when it is. It calls nothing: the chain of calls up to
+ * here may have eight frames. */
+static __noinline bool unwind_check(struct vm_area_struct *vma, const struct unwind_memory *memory,
 				    const struct unwind_range *range, __u64 user_va)
 {
-	struct vm_area_struct *vma = unwind_vma(memory, user_va);
 	struct unwind_checked *c;
 	__u64 va;
 
-	if (!vma || !unwind_same_mapping(vma, range))
+	if (!unwind_same_mapping(vma, range))
 		return false;
 	c = unwind_checked_at(range, user_va, &va);
 	if (c) {

@@ -25,9 +25,10 @@ of() {
 	jq -r --arg name "$1" ".locks[] | select(.lock == \$name) | $2" l.json
 }
 
-# Four threads hold one mutex for 2 ms each: three of them always wait.
+# Four threads hold one mutex for 2 ms each: three of them always wait. Who lets it go may have it again before the others
+# are awake, and so one may never wait.
 locks -- "$W/syscalls" lock 1
-is "$(of mutex '"\(.kind) \(.waiters) \(.timeouts)"')" 'mutex 4 0' 'a mutex by its name, and who waits for it'
+like "$(of mutex '"\(.kind) \(.waiters) \(.timeouts)"')" '^mutex [34] 0$' 'a mutex by its name, and who waits for it'
 near "$(of mutex .total_ns)" "$(jq '.elapsed_ns * 3' l.json)" "$(jq '.elapsed_ns * 0.45' l.json)" 'three of four threads wait all the time'
 like "$(of mutex .top_waker)" '^[0-9]+ syscalls$' 'who wakes'
 like "$(of mutex .top_holder)" '^[0-9]+ syscalls$' 'who holds it, as glibc notes'

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Chains of calls in BPF objects whose frames are more than 512 bytes together, which Linux before
 6.13 refuses: each counts rounded up to 32, and a function that a helper calls counts as called where
-it is handed over (check_max_stack_depth in kernel/bpf/verifier.c). Prints the longest of each program."""
+it is handed over (check_max_stack_depth in kernel/bpf/verifier.c). And chains of more than 8 frames,
+which every kernel refuses. Prints the longest of each program."""
 import sys
 
 from bpf_object import ALU, ALU64, CALL, JMP, LD, LDX, ST, STX, Object
 
-STACK_BYTES, UNIT_BYTES, FRAME_POINTER = 512, 32, 10
+STACK_BYTES, UNIT_BYTES, FRAMES, FRAME_POINTER = 512, 32, 8, 10
 ADD, MOV, OF_REGISTER = 0x00, 0xb0, 0x08
 
 
@@ -31,6 +32,14 @@ def frame_bytes(code):
     return max(1, (UNIT_BYTES - 1 - deepest) // UNIT_BYTES) * UNIT_BYTES
 
 
+def most_frames(bpf, function, known):
+    if function.name not in known:
+        rest = max((most_frames(bpf, callee, known) for callee in bpf.callees(function)),
+                   key=len, default=[])
+        known[function.name] = [function.name] + rest
+    return known[function.name]
+
+
 def deepest_chain(bpf, function, known):
     if function.name not in known:
         frame = frame_bytes(function.code)
@@ -43,8 +52,11 @@ def deepest_chain(bpf, function, known):
 for path in sys.argv[1:]:
     bpf = Object(path)
     called = {callee.name for function in bpf.functions.values() for callee in bpf.callees(function)}
-    known = {}
+    known, longest = {}, {}
     for function in bpf.functions.values():
+        frames = most_frames(bpf, function, longest)
+        if len(frames) > FRAMES and function.name not in called:
+            print(f"{path}: {len(frames)} frames: {' > '.join(frames)}")
         total, chain = deepest_chain(bpf, function, known)
         if total > STACK_BYTES and function.name not in called:
             print(f"{path}: {total} bytes: {' > '.join(chain)}")
