@@ -179,8 +179,8 @@ static __always_inline bool unwind_is_code(struct vm_area_struct *vma)
 	return vma && BPF_CORE_READ(vma, vm_flags) & VM_EXEC;
 }
 
-/* Whether a mapping is that of the range; noted when it is. It calls nothing: the chain of calls up to
- * here may have eight frames. */
+/* Whether a mapping is that of the range; noted when it is. It calls nothing: the chain of calls up
+ * to here may have eight frames. */
 static __noinline bool unwind_check(struct vm_area_struct *vma, const struct unwind_memory *memory,
 				    const struct unwind_range *range, __u64 user_va)
 {
