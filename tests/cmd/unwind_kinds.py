@@ -41,7 +41,9 @@ def read_perf():
             match = re.match(r"\s*(\S+)\s+([0-9a-f]+) (\S+)", line)
             if match and not match.group(2).startswith("ffff"):
                 name = re.sub(r"@@?[A-Z][A-Za-z_]*_[0-9.]+$", "", match.group(3))
-                count[match.group(1)][profiles.plain(name)] += 1
+                # What lies before the entries of the PLT, which perf has no names for.
+                plain = profiles.UNKNOWN if name == "_init" else profiles.plain(name)
+                count[match.group(1)][plain] += 1
     return count
 
 

@@ -37,7 +37,7 @@ near "$(value "$tmp/cpu.json" process_cpus)" "$(awk "BEGIN { print $thread / 100
 near "$(value "$tmp/cpu.json" process_run_delay_percent)" "$delay" 10 'run delay: as its schedstat says'
 like "$(jq -r '.resources[] | select(.resource == "hottest thread") | .device' "$tmp/cpu.json")" \
 	"^python3/$spinner$" 'the hottest thread has a name'
-is "$(others "$tmp/cpu.json")" '' 'a full CPU moves nothing else'
+is "$(others "$tmp/cpu.json" 'hottest thread')" '' 'a full CPU moves nothing but that'
 kill $spinner
 
 # --- run queue: 8 spinners on one CPU ---
