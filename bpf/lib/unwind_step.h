@@ -94,7 +94,7 @@ enum unwind_stop {
 	UNWIND_NO_FILE,          /* the mapped file could not be read */
 	UNWIND_NO_MEMORY,        /* no room for more rows */
 	UNWIND_OTHER_STACK,      /* the copy is of a signal handler's own stack alone */
-	UNWIND_ZERO_RETURN,      /* a return address of 0, and no word that this is the bottom */
+	UNWIND_ZERO_RETURN,      /* a signal came at address 0: that of the caller is not known */
 	UNWIND_STOPS
 };
 
@@ -257,17 +257,6 @@ UNWIND_INLINE void unwind_restore(const struct unwind_rule *rule, struct unwind_
 	}
 }
 
-/* The caller has no address. A frame pointer of 0 marks the outermost frame (psABI 3.4.1, AAPCS64
- * 6.4.6): whoever made the stack, for a coroutine for one, says that this is all. */
-UNWIND_INLINE int unwind_zero_return(struct unwind_state *s, unwind_read_fn *read, void *ctx)
-{
-	__u64 fp = 1;
-
-	if (unwind_get(s, UNWIND_SLOT_FP, read, ctx, &fp))
-		return UNWIND_ZERO_RETURN;
-	return fp ? UNWIND_ZERO_RETURN : UNWIND_END;
-}
-
 UNWIND_INLINE int unwind_step_cfa(enum unwind_arch arch, const struct unwind_rule *rule,
 				  struct unwind_state *s, unwind_read_fn *read, void *ctx)
 {
@@ -295,7 +284,8 @@ UNWIND_INLINE int unwind_step_cfa(enum unwind_arch arch, const struct unwind_rul
 	unwind_set(s, UNWIND_SLOT_SP, cfa);
 	s->pc = unwind_strip(arch, pc);
 	s->exact = 0;
-	return s->pc ? UNWIND_CONTINUE : unwind_zero_return(s, read, ctx);
+	/* Whoever made the stack says that this is all: a coroutine, a goroutine. */
+	return s->pc ? UNWIND_CONTINUE : UNWIND_END;
 }
 
 /*

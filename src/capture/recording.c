@@ -576,6 +576,13 @@ int recording_run(const struct recording_config *c, struct recording *ret, struc
 	return diag_errno(d, err, "recording failed");
 }
 
+int recording_exit_code(const struct recording *r, const struct target *t)
+{
+	if (r->ended_by_duration || (t->cmd_times_only && r->interrupted))
+		return 0;
+	return child_exit_code(&r->child);
+}
+
 void recording_release(struct recording *r)
 {
 	if (r->child.pid && !r->child.reaped)

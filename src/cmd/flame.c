@@ -168,8 +168,7 @@ static int measure(const struct flame_values *v, const struct operands *o, int a
 		return err;
 	}
 	*ret = TAKE_PTR(r.profile);
-	if (!m.target.cmd_times_only && !r.ended_by_duration)
-		*exit_code = child_exit_code(&r.child);
+	*exit_code = recording_exit_code(&r, &m.target);
 	recording_release(&r);
 	return 0;
 }

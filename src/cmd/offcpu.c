@@ -239,8 +239,7 @@ static int watch(struct offcpu_values *v, const struct operands *operands, int a
 		err = draw(v, r.profile, d);
 	if (!err && (!v->common.quiet || wants_data(v) || (!v->output && !v->flame)))
 		err = print(v, &r, d);
-	if (!m.target.cmd_times_only && !r.ended_by_duration)
-		*exit_code = child_exit_code(&r.child);
+	*exit_code = recording_exit_code(&r, &m.target);
 	if (!err && !*exit_code)
 		*exit_code = quality_gate_check(&v->gate, r.profile, d);
 	measure_release(&m);

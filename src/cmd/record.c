@@ -408,8 +408,7 @@ static int record(const struct record_values *v, const struct operands *operands
 	}
 	if (!v->common.quiet || wants_data(v))
 		err = print_summary(v, &r, output, d);
-	if (!m.target.cmd_times_only && !r.ended_by_duration)
-		*exit_code = child_exit_code(&r.child);
+	*exit_code = recording_exit_code(&r, &m.target);
 	if (!err && !*exit_code)
 		*exit_code = quality_gate_check(&v->gate, r.profile, d);
 	measure_release(&m);

@@ -282,8 +282,7 @@ static const char *event_title(struct result *r, const struct profile *p, uint32
 			   weight == count ? "" : weight_text(r, e, weight),
 			   !e->is_tracepoint ? ""
 			   : str_starts(e->name, "sched:")
-				   ? " (counts, not time; time off CPU needs `offcpu`, "
-				     "which is planned)"
+				   ? " (counts, not time; time off CPU: inspect offcpu)"
 				   : " (counts, not time)");
 }
 

@@ -18,7 +18,7 @@ static const char *const stop_texts[UNWIND_STOPS] = {
 	[UNWIND_NO_REGISTERS] = "no user registers",
 	[UNWIND_NO_FILE] = "file not readable",
 	[UNWIND_NO_MEMORY] = "no memory for rows",
-	[UNWIND_ZERO_RETURN] = "return address is zero",
+	[UNWIND_ZERO_RETURN] = "signal at address zero",
 	[UNWIND_OTHER_STACK] = "copy of a signal handler's own stack",
 };
 

@@ -116,8 +116,9 @@ record -q -F 999 --max-stack 5 -o f -- "$W/shares" 0.5 >/dev/null
 is "$(most_frames f)" 5 '--max-stack: no longer stacks'
 record -q -F 999 --call-graph dwarf --max-stack 9 -o f -- dd if=/dev/zero of=/dev/null bs=1M count=4000 2>/dev/null
 is "$(most_frames f)" 9 '--max-stack: kernel and user frames together, of stack copies too'
+exits 3 'the code of a command that only gives the length' "$INSPECT" record -q -p $$ -o f -- sh -c 'exit 3'
 record -q -e sched:sched_switch -a -d 0.3 -o f
-like "$("$INSPECT" report f)" 'counts, not time.*planned' 'a tracepoint: counts, not time'
+like "$("$INSPECT" report f)" 'counts, not time; time off CPU: inspect offcpu' 'a tracepoint: counts, not time'
 like "$(report f | jq -r '.notes[]')" 'by frame pointers.*tracepoints.*--call-graph dwarf' \
 	'a tracepoint: why its stacks may be cut'
 is "$(report f | jq .samples)" "$(perf script -F event -G -i f 2>/dev/null | grep -c sched_switch)" \

@@ -118,6 +118,8 @@ if [ -x "$W/slow" ]; then
 		"Go: hashNumbers ($hash) has 1.5 times the samples of writeLines ($write)"
 	ok "[ $(total main.main) -ge $((hash + write)) ]" 'Go: both are below main.main'
 	ok "[ $(total runtime.main) -ge $(total main.main) ]" 'Go: which is below runtime.main'
+	ok "[ $(jq '.truncated * 100' "$tmp/go.json") -le $(jq '.samples * 3' "$tmp/go.json") ]" \
+		'Go: a goroutine ends at its beginning'
 	is "$(jq -r '.functions[].function' "$tmp/go.json" | grep -c '^runtime\.' | sed 's/^[1-9].*/some/')" \
 		some 'Go: functions of the runtime are named'
 	"$INSPECT" report --json --all --no-inline "$tmp/go" |
