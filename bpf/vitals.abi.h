@@ -23,9 +23,12 @@ enum vitals_wait {
 	VITALS_OWNER_OFFSET = 8,
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)
 	VITALS_SELF_BEFORE = 56,
+	VITALS_THREAD_PREV = 16,
 #else
 	VITALS_SELF_BEFORE = 40,
+	VITALS_THREAD_PREV = 8,
 #endif
+	VITALS_THREAD_NEXT = VITALS_THREAD_PREV + 8,
 	VITALS_PID_BITS = 0x3fffff, /* PID_MAX_LIMIT - 1, include/linux/threads.h */
 };
 

@@ -149,16 +149,29 @@ static __always_inline enum vitals_wait kind_of(const struct futex_call *c)
 							  : VITALS_LOCK_OR_CONDITION;
 }
 
+static __always_inline __u64 user_word(__u64 user_va)
+{
+	__u64 word = 0;
+
+	bpf_probe_read_user(&word, sizeof(word), (void *)user_va);
+	return word;
+}
+
+/* musl's struct pthread begins with its own address, and is in a ring of all threads; the former alone
+ * is true of crtbegin's __dso_handle, too. */
+static __always_inline bool is_descriptor(__u64 user_va)
+{
+	return user_word(user_va) == user_va &&
+	       user_word(user_word(user_va + VITALS_THREAD_NEXT) + VITALS_THREAD_PREV) == user_va;
+}
+
 /* By what the caller's memory says. */
 static __always_inline bool is_lock(enum vitals_wait kind, __u64 user_va)
 {
-	__u64 self = 0;
 	__u32 owner = 0;
 
-	if (kind == VITALS_LOCK_OR_JOIN) {
-		bpf_probe_read_user(&self, sizeof(self), (void *)(user_va - VITALS_SELF_BEFORE));
-		return self != user_va - VITALS_SELF_BEFORE;
-	}
+	if (kind == VITALS_LOCK_OR_JOIN)
+		return !is_descriptor(user_va - VITALS_SELF_BEFORE);
 	if (kind == VITALS_LOCK_OR_TIMED) {
 		bpf_probe_read_user(&owner, sizeof(owner), (void *)(user_va + VITALS_OWNER_OFFSET));
 		return owner && !(owner & ~VITALS_PID_BITS);

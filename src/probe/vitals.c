@@ -231,15 +231,26 @@ static bool memory_read(uint32_t pid, uint64_t user_va, void *ret, size_t n)
 	return process_vm_readv((pid_t)pid, &to, 1, &from, 1, 0) == (ssize_t)n;
 }
 
+/* As is_descriptor() of vitals.bpf.c; also where it cannot be read. */
+static bool is_descriptor(uint32_t pid, uint64_t user_va)
+{
+	uint64_t word = 0;
+
+	if (!memory_read(pid, user_va, &word, sizeof(word)))
+		return true;
+	return word == user_va &&
+	       memory_read(pid, user_va + VITALS_THREAD_NEXT, &word, sizeof(word)) &&
+	       memory_read(pid, word + VITALS_THREAD_PREV, &word, sizeof(word)) && word == user_va;
+}
+
 /* Whether what slept already is a lock, by its process's memory; where that cannot be read, it is
  * none. */
 static bool is_lock(const struct vitals_record *r)
 {
-	uint64_t self = 0, self_va = r->lock_va - VITALS_SELF_BEFORE;
 	uint32_t owner = 0;
 
 	if (r->found == VITALS_LOCK_OR_JOIN)
-		return memory_read(r->pid, self_va, &self, sizeof(self)) && self != self_va;
+		return !is_descriptor(r->pid, r->lock_va - VITALS_SELF_BEFORE);
 	if (r->found == VITALS_LOCK_OR_TIMED)
 		return memory_read(r->pid, r->lock_va + VITALS_OWNER_OFFSET, &owner,
 				   sizeof(owner)) &&

@@ -116,7 +116,6 @@ record -q -F 999 --max-stack 5 -o f -- "$W/shares" 0.5 >/dev/null
 is "$(most_frames f)" 5 '--max-stack: no longer stacks'
 record -q -F 999 --call-graph dwarf --max-stack 9 -o f -- dd if=/dev/zero of=/dev/null bs=1M count=4000 2>/dev/null
 is "$(most_frames f)" 9 '--max-stack: kernel and user frames together, of stack copies too'
-exits 3 'the code of a command that only gives the length' "$INSPECT" record -q -p $$ -o f -- sh -c 'exit 3'
 record -q -e sched:sched_switch -a -d 0.3 -o f
 like "$("$INSPECT" report f)" 'counts, not time; time off CPU: inspect offcpu' 'a tracepoint: counts, not time'
 like "$(report f | jq -r '.notes[]')" 'by frame pointers.*tracepoints.*--call-graph dwarf' \
@@ -175,7 +174,7 @@ ok "awk 'BEGIN { ns = $(report f | jq .duration_ns); exit !(ns >= 5e8 && ns < $t
 exits 0 'a trailing command only times it' record -F 99 -g -p $busy -o f -- sleep 0.5
 is "$(report --sort pid f | jq -c '[.functions[].pid]')" "[$busy]" 'and is not recorded'
 is "$(report f | jq '.samples > 0 and .samples <= .duration_ns / 1e9 * 99 * 1.05 + 2')" true 'for its time'
-exits 0 'and may fail without harm' record -F 99 -p $busy -o f -- sh -c 'sleep 0.1; exit 3'
+exits 3 'and its code is told' record -F 99 -p $busy -o f -- sh -c 'sleep 0.1; exit 3'
 cp "$W/shares" stays
 exits 0 '-d ends a command' record -F 99 -d 0.3 -o f -- "$tmp/stays" 90
 ok '! pgrep -f "^$tmp/stays 90"' 'which is gone then'
