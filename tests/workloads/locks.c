@@ -13,7 +13,14 @@
 
 enum { WAIT_BITSET = 9, PRIVATE = 128, BY_REALTIME = 256 }; /* linux/futex.h */
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, idle = PTHREAD_MUTEX_INITIALIZER;
+/* Behind a word that points to itself, as crtbegin's __dso_handle does, where musl's pthread_join has the descriptor of
+ * the thread. */
+static struct {
+	void *self;
+	char pad[48];
+	pthread_mutex_t mutex;
+} own = {.self = &own, .mutex = PTHREAD_MUTEX_INITIALIZER};
+static pthread_mutex_t idle = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static double end_s;
 static unsigned hold_us = 5000;
@@ -40,8 +47,8 @@ static void take(int with_timeout)
 	struct timespec t = later();
 
 	if (!with_timeout)
-		pthread_mutex_lock(&mutex);
-	while (with_timeout && pthread_mutex_timedlock(&mutex, &t))
+		pthread_mutex_lock(&own.mutex);
+	while (with_timeout && pthread_mutex_timedlock(&own.mutex, &t))
 		t = later();
 }
 
@@ -56,7 +63,7 @@ static void *fight(void *arg)
 		take(with_timeout);
 		*waited_s += now_s() - begin_s;
 		usleep(hold_us);
-		pthread_mutex_unlock(&mutex);
+		pthread_mutex_unlock(&own.mutex);
 	}
 	return NULL;
 }
@@ -100,6 +107,6 @@ int main(int argc, char **argv)
 		pthread_join(threads[i], NULL);
 		sum_s += waited_s[i];
 	}
-	printf("locked %.3f %.3f %p\n", sum_s, now_s() - begin_s, (void *)&mutex);
+	printf("locked %.3f %.3f %p\n", sum_s, now_s() - begin_s, (void *)&own.mutex);
 	return 0;
 }
