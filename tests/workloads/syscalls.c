@@ -284,7 +284,7 @@ static void shared_lock(void)
 	int fd = open("shared", O_RDWR | O_CREAT, 0600);
 	pthread_mutexattr_t attr;
 	pthread_mutex_t *shared;
-	time_t end = time(NULL) + n;
+	struct timespec begin, now;
 
 	if (fd < 0 || ftruncate(fd, 8192))
 		abort();
@@ -294,11 +294,14 @@ static void shared_lock(void)
 	pthread_mutex_init(shared + 100, &attr);
 	if (fork() == 0) /* mapped a second time, elsewhere */
 		shared = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	while (time(NULL) < end) {
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
 		pthread_mutex_lock(shared + 100);
 		usleep(2000);
 		pthread_mutex_unlock(shared + 100);
-	}
+		usleep(200); /* the other's turn: at once, it would be this one's again */
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (now.tv_sec - begin.tv_sec + (now.tv_nsec - begin.tv_nsec) / 1e9 < (double)n);
 	while (wait(NULL) > 0)
 		;
 }
