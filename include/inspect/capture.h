@@ -195,8 +195,8 @@ struct recording {
 int recording_run(const struct recording_config *c, struct recording *ret, struct diag *d);
 void recording_release(struct recording *r);
 
-/* CMD's code, 128 + N for a signal. 0 where the recording was ended otherwise: by its duration, or by
- * ^C where CMD only gave the length. */
+/* CMD's code, 128 + N for a signal. 0 where the recording was ended otherwise: by its duration, or
+ * by ^C where CMD only gave the length. */
 int recording_exit_code(const struct recording *r, const struct target *t);
 
 /* Any file that report, flame and diff accept (perf.data, folded, perf script text; "-" stdin)
