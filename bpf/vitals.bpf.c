@@ -157,8 +157,8 @@ static __always_inline __u64 user_word(__u64 user_va)
 	return word;
 }
 
-/* musl's struct pthread begins with its own address, and is in a ring of all threads; the former alone
- * is true of crtbegin's __dso_handle, too. */
+/* musl's struct pthread begins with its own address, and is in a ring of all threads; the former
+ * alone is true of crtbegin's __dso_handle, too. */
 static __always_inline bool is_descriptor(__u64 user_va)
 {
 	return user_word(user_va) == user_va &&
