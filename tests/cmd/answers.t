@@ -66,7 +66,7 @@ is "$("$INSPECT" report --json --pid 1 inspect.data | jq '.functions | length')"
 like "$("$INSPECT" report --symbol wor in.folded)" 'note: --symbol wor: there is no such name, but work' \
 	'a filter that leaves nothing names what there is'
 printf 'x 1 1.0: 1 sched:sched_switch:\n\t1 f (/bin/x)\n\n' >switch.txt
-unlike "$("$INSPECT" report switch.txt)" 'inspect offcpu' 'no command is named that is not there'
+like "$("$INSPECT" report switch.txt)" 'counts, not time; time off CPU: inspect offcpu' 'switches name the command that has their time'
 
 # --- ASCII ---
 is "$(LC_ALL=C "$INSPECT" report --tree in.folded | tail -2)" ' 75.00%  75.00%        3  |- work
