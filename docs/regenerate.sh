@@ -61,7 +61,7 @@ shown report 'inspect report before.data --top 4'
 only report '^# cpu-clock'
 shown offcpu 'inspect offcpu -- ./locks 3 3'
 sed -i '/^locked /d' offcpu.txt
-only offcpu '^#  *share'
+only offcpu '^ *#  *share'
 mkfifo hold
 ./waits deadlock <hold >ready &
 hung=$!

@@ -18,8 +18,8 @@ enum { WAIT_BITSET = 9, PRIVATE = 128, BY_REALTIME = 256 }; /* linux/futex.h */
 static struct {
 	void *self;
 	char pad[48];
-	pthread_mutex_t mutex;
-} own = {.self = &own, .mutex = PTHREAD_MUTEX_INITIALIZER};
+	pthread_mutex_t lock;
+} mutex = {.self = &mutex, .lock = PTHREAD_MUTEX_INITIALIZER};
 static pthread_mutex_t idle = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static double end_s;
@@ -47,8 +47,8 @@ static void take(int with_timeout)
 	struct timespec t = later();
 
 	if (!with_timeout)
-		pthread_mutex_lock(&own.mutex);
-	while (with_timeout && pthread_mutex_timedlock(&own.mutex, &t))
+		pthread_mutex_lock(&mutex.lock);
+	while (with_timeout && pthread_mutex_timedlock(&mutex.lock, &t))
 		t = later();
 }
 
@@ -63,7 +63,7 @@ static void *fight(void *arg)
 		take(with_timeout);
 		*waited_s += now_s() - begin_s;
 		usleep(hold_us);
-		pthread_mutex_unlock(&own.mutex);
+		pthread_mutex_unlock(&mutex.lock);
 	}
 	return NULL;
 }
@@ -107,6 +107,6 @@ int main(int argc, char **argv)
 		pthread_join(threads[i], NULL);
 		sum_s += waited_s[i];
 	}
-	printf("locked %.3f %.3f %p\n", sum_s, now_s() - begin_s, (void *)&own.mutex);
+	printf("locked %.3f %.3f %p\n", sum_s, now_s() - begin_s, (void *)&mutex.lock);
 	return 0;
 }
