@@ -7,6 +7,7 @@
 
 uint64_t clock_now_ns(void);      /* CLOCK_MONOTONIC */
 uint64_t clock_realtime_ns(void); /* CLOCK_REALTIME */
+uint64_t clock_boottime_ns(void); /* CLOCK_BOOTTIME */
 uint64_t clock_own_cpu_ns(void);  /* CPU time of this process so far */
 
 /* `10`, `10s`, `.5s`, `1m30s`, `500ms`, `2h`, `100us`; a bare number counts `bare_unit_ns`

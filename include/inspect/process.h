@@ -14,7 +14,7 @@ enum dso_kind {
 	DSO_KERNEL,  /* index 2: kernel, modules, BPF: loc is the address */
 	DSO_ELF,     /* loc is the file offset */
 	DSO_VDSO,    /* loc is the offset in the vdso image */
-	DSO_JIT,     /* executable memory without a file, one dso a process: loc is the address */
+	DSO_JIT,     /* executable memory without a file, one dso a program: loc is the address */
 	DSO_CODE,    /* index 3: code that lay somewhere for a time: loc is its index in the
 		      * profile's codes */
 };
@@ -39,6 +39,9 @@ struct dso {
 		 * process's own /tmp, where its perf map is */
 	uint32_t ns_pid, user; /* with the fd of a DSO_JIT: the process's pid in its own pid
 				* namespace, and its effective user */
+	uint64_t forked_ns;    /* with that fd too: CLOCK_BOOTTIME of the process's beginning */
+	uint64_t began_ns;     /* DSO_JIT: the exec or fork that the program came with, and … */
+	uint64_t ended_ns;     /* … the one that ended it, as events tell; 0: none was seen */
 	bool deleted;
 };
 
@@ -82,12 +85,11 @@ const struct mapping *process_table_find(struct process_table *t, uint32_t pid, 
 /* The current name of a thread (that of its process when it has none of its own; "" unknown). */
 const char *process_table_comm(struct process_table *t, uint32_t pid, uint32_t tid);
 
-/* The dso that holds anonymous executable memory of pid. 0 or -ENOMEM. */
-int process_table_jit_dso(struct process_table *t, uint32_t pid, uint32_t *ret_dso);
-
 /* The dso of a file mapping, added if new. Two files with one path (replaced binaries, other
- * mount namespaces) differ by build-id, or by device and inode. 0 or -ENOMEM. */
-int dso_table_add(struct dso_table *t, const struct mmap_event *m, uint32_t *ret_dso);
+ * mount namespaces) differ by build-id, or by device and inode; executable memory without a file is
+ * one dso for each program, known by its pid and when it began. 0 or -ENOMEM. */
+int dso_table_add(struct dso_table *t, const struct mmap_event *m, uint64_t began_ns,
+		  uint32_t *ret_dso);
 
 /* Gives build-ids that a perf.data header lists by path to the dsos that have none. */
 int dso_table_set_build_id(struct dso_table *t, const char *path, const uint8_t *id, size_t size);

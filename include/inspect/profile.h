@@ -135,6 +135,7 @@ struct profile {
 	uint64_t duration_ns;               /* of the measurement; 0: unknown */
 	char *command;                      /* command line of the recording, NULL unknown */
 	char *hostname, *os_release, *arch; /* NULL unknown */
+	bool monotonic;                     /* the times of its events are CLOCK_MONOTONIC's */
 	uint64_t wall_start_ns;             /* CLOCK_REALTIME at start, 0 unknown */
 	uint64_t kernel_start_va;           /* where the recorded kernel begins; 0 unknown */
 };

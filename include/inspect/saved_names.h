@@ -30,6 +30,9 @@ struct saved_name {
 size_t saved_names_find(const struct saved_names *s, const struct dso *d, uint64_t loc,
 			const struct saved_name **ret);
 
+/* The forked_ns of a DSO_JIT while it was recorded; 0 unknown. */
+uint64_t saved_names_forked_ns(const struct saved_names *s, const struct dso *d);
+
 /* Code that a JIT compiler made: what a jitdump said of the code that samples hit. */
 struct saved_code {
 	uint64_t start_va, end_va, from_ns, until_ns; /* as in struct code */

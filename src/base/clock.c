@@ -20,6 +20,11 @@ uint64_t clock_realtime_ns(void)
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
+uint64_t clock_boottime_ns(void)
+{
+	return clock_read_ns(CLOCK_BOOTTIME);
+}
+
 uint64_t clock_own_cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);

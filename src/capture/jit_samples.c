@@ -10,7 +10,7 @@ struct dump {
 	uint32_t dso;
 	int fd; /* -1: not open; else owned */
 	int err;
-	uint64_t until_ns; /* 0: its program goes on to the end */
+	ARRAY(uint64_t) ends; /* when a program of its process ended, in order of time */
 };
 
 struct jit_samples {
@@ -41,8 +41,10 @@ void jit_samples_free(struct jit_samples *j)
 {
 	if (!j)
 		return;
-	for (size_t i = 0; i < j->dumps.n; i++)
+	for (size_t i = 0; i < j->dumps.n; i++) {
 		closep(&j->dumps.v[i].fd);
+		array_release(&j->dumps.v[i].ends);
+	}
 	profile_free(j->waiting);
 	jit_timeline_free(j->timeline);
 	array_release(&j->dumps);
@@ -81,14 +83,14 @@ int jit_samples_mapped(struct jit_samples *j, uint32_t dso, bool live)
 	return -ENOMEM;
 }
 
-void jit_samples_program_ends(struct jit_samples *j, uint32_t pid, uint64_t time_ns)
+int jit_samples_program_ends(struct jit_samples *j, uint32_t pid, uint64_t time_ns)
 {
-	for (size_t i = 0; i < j->dumps.n; i++) {
-		struct dump *d = &j->dumps.v[i];
+	int err = 0;
 
-		if (!d->until_ns && dso_of(j, d->dso)->pid == pid)
-			d->until_ns = time_ns;
-	}
+	for (size_t i = 0; i < j->dumps.n && !err; i++)
+		if (dso_of(j, j->dumps.v[i].dso)->pid == pid)
+			err = array_push(&j->dumps.v[i].ends, time_ns);
+	return err;
 }
 
 /* Memory that a compiler made executable without a record of it is in no known mapping. */
@@ -148,6 +150,23 @@ static const char *open_problem(int err)
 	}
 }
 
+/* The end of the program that wrote of code at a time. The next program of its process may have
+ * written to the same file. 0: none */
+static uint64_t end_after(const struct dump *d, uint64_t time_ns)
+{
+	size_t low = 0, high = d->ends.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (d->ends.v[middle] <= time_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < d->ends.n ? d->ends.v[low] : 0;
+}
+
 static int read_dump(struct jit_samples *j, uint32_t index, bool may_open)
 {
 	struct dump *dump = &j->dumps.v[index];
@@ -166,14 +185,15 @@ static int read_dump(struct jit_samples *j, uint32_t index, bool may_open)
 	for (size_t i = 0; i < loads.n && !err; i++) {
 		const struct jit_load *l = &loads.v[i];
 
-		err = jit_timeline_add(j->timeline, &(struct jit_place){.start_va = l->start_va,
-									.end_va = l->end_va,
-									.from_ns = l->from_ns,
-									.until_ns = dump->until_ns,
-									.pid = d->pid,
-									.source = index,
-									.name_off = l->name_off,
-									.name_n = l->name_n});
+		err = jit_timeline_add(j->timeline,
+				       &(struct jit_place){.start_va = l->start_va,
+							   .end_va = l->end_va,
+							   .from_ns = l->from_ns,
+							   .until_ns = end_after(dump, l->from_ns),
+							   .pid = d->pid,
+							   .source = index,
+							   .name_off = l->name_off,
+							   .name_n = l->name_n});
 	}
 	array_release(&loads);
 	return err;
@@ -325,7 +345,7 @@ int jit_samples_finish(struct jit_samples *j, const struct jit_sources *sources,
 		err = ask_for_addresses(j);
 	if (!err)
 		err = jit_timeline_sort(j->timeline);
-	if (!err && !sources->monotonic)
+	if (!err && !j->profile->monotonic)
 		err = profile_note(
 			j->profile,
 			"recorded without -k mono: code made at run time is named by what "
@@ -334,7 +354,7 @@ int jit_samples_finish(struct jit_samples *j, const struct jit_sources *sources,
 		const struct jit_sample *s = &j->samples.v[i];
 		uint32_t stack;
 
-		err = add_to_profile(j, s, sources->monotonic ? s->time_ns : UINT64_MAX, &stack);
+		err = add_to_profile(j, s, j->profile->monotonic ? s->time_ns : UINT64_MAX, &stack);
 		if (!err && found && s->site != UINT32_MAX)
 			found(ctx, s->site, stack);
 	}

@@ -18,8 +18,9 @@ void jit_samples_free(struct jit_samples *j);
 /* A mapping appeared. live: a dump is opened at once, as it may be gone at the end. 0 or -ENOMEM */
 int jit_samples_mapped(struct jit_samples *j, uint32_t dso, bool live);
 
-/* From now on pid is another program: what the dumps of the one before said no longer counts. */
-void jit_samples_program_ends(struct jit_samples *j, uint32_t pid, uint64_t time_ns);
+/* From now on pid is another program: what the dumps of the one before said no longer counts. 0 or
+ * -ENOMEM */
+int jit_samples_program_ends(struct jit_samples *j, uint32_t pid, uint64_t time_ns);
 
 /* Whether a sample with these frames has to wait. */
 bool jit_samples_must_wait(const struct jit_samples *j, const struct frame *frames, size_t n);
@@ -39,7 +40,6 @@ int jit_samples_add(struct jit_samples *j, const struct jit_sample *s, const str
 struct jit_sources {
 	const struct saved_names *saved; /* where it has codes, the dumps are not read; or NULL */
 	bool may_open;                   /* dumps that are not open yet: this is their machine */
-	bool monotonic;                  /* the times of samples are those of the dumps */
 };
 
 /* Receives the stack that a site (struct sample_waits) has in the profile. */

@@ -488,9 +488,11 @@ static int apply(struct pipeline *p, const struct event *e)
 	    str_starts(e->mmap.path, "[kernel.kallsyms]"))
 		p->profile->kernel_start_va = e->mmap.start_va;
 	if (e->type == EVENT_COMM && e->comm.exec)
-		jit_samples_program_ends(p->jit, e->comm.pid, e->time_ns);
+		err = jit_samples_program_ends(p->jit, e->comm.pid, e->time_ns);
 	if (e->type == EVENT_FORK && e->task.pid != e->task.ppid && !e->task.own_maps)
-		jit_samples_program_ends(p->jit, e->task.pid, e->time_ns);
+		err = jit_samples_program_ends(p->jit, e->task.pid, e->time_ns);
+	if (err)
+		return err;
 	if (e->type == EVENT_KSYMBOL)
 		return profile_ksymbol(p->profile, e);
 	if (e->type != EVENT_MMAP)
@@ -556,7 +558,7 @@ int pipeline_finish(struct pipeline *p)
 	int err = reorder_flush(p->reorder);
 	uint32_t last;
 
-	p->jit_sources.monotonic = is_monotonic(p->events);
+	p->profile->monotonic = is_monotonic(p->events);
 	if (!err)
 		err = jit_samples_finish(p->jit, &p->jit_sources, p->found, p->found_ctx);
 

@@ -110,18 +110,24 @@ void dso_table_release(struct dso_table *t)
 	hashmap_release(&t->map);
 }
 
-int dso_table_jit(struct dso_table *t, uint32_t pid, uint32_t *ret_dso)
+static int add_jit(struct dso_table *t, uint32_t pid, uint64_t began_ns, uint32_t *ret_dso)
 {
-	uint64_t hash = hash_u64(((uint64_t)DSO_JIT << 32) | pid);
+	uint64_t hash = hash_u64(began_ns ^ hash_u64(((uint64_t)DSO_JIT << 32) | pid));
 	uint32_t at, i;
+	int err;
 
 	hashmap_each_candidate(&t->map, hash, at, i) {
-		if (t->dsos.v[i]->kind == DSO_JIT && t->dsos.v[i]->pid == pid) {
+		const struct dso *d = t->dsos.v[i];
+
+		if (d->kind == DSO_JIT && d->pid == pid && d->began_ns == began_ns) {
 			*ret_dso = i;
 			return 0;
 		}
 	}
-	return add_plain(t, DSO_JIT, "[jit]", pid, hash, ret_dso);
+	err = add_plain(t, DSO_JIT, "[jit]", pid, hash, ret_dso);
+	if (!err)
+		t->dsos.v[*ret_dso]->began_ns = began_ns;
+	return err;
 }
 
 /* Equal path is given. What identifies the content decides: build-ids when both records have one,
@@ -151,7 +157,8 @@ static void fill(struct dso *d, const struct mmap_event *m)
 		memcpy(d->build_id, m->build_id, d->build_id_size);
 }
 
-int dso_table_add(struct dso_table *t, const struct mmap_event *m, uint32_t *ret_dso)
+int dso_table_add(struct dso_table *t, const struct mmap_event *m, uint64_t began_ns,
+		  uint32_t *ret_dso)
 {
 	enum dso_kind kind = kind_of(m);
 	size_t n = strlen(m->path);
@@ -162,7 +169,7 @@ int dso_table_add(struct dso_table *t, const struct mmap_event *m, uint32_t *ret
 	int err;
 
 	if (kind == DSO_JIT)
-		return dso_table_jit(t, m->pid, ret_dso);
+		return add_jit(t, m->pid, began_ns, ret_dso);
 	if (kind == DSO_KERNEL || kind == DSO_UNKNOWN) {
 		*ret_dso = kind == DSO_KERNEL ? DSO_ID_KERNEL : DSO_ID_UNKNOWN;
 		return 0;

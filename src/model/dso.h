@@ -7,7 +7,4 @@
 int dso_table_init(struct dso_table *t);
 void dso_table_release(struct dso_table *t);
 
-/* The dso of executable memory of pid without a file, added if new. 0 or -ENOMEM. */
-int dso_table_jit(struct dso_table *t, uint32_t pid, uint32_t *ret_dso);
-
 #endif

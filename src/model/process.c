@@ -6,6 +6,8 @@ struct process {
 	uint32_t pid;
 	struct map_set *maps; /* NULL: none known */
 	uint32_t program;     /* dso of its executable: what it mapped first; 0 unknown */
+	uint32_t jit;         /* dso of its executable memory without a file; 0 none yet */
+	uint64_t began_ns;    /* the exec or fork it came with; 0: before the events */
 	bool replaced;        /* by an exec: the next mapping is the first of the new program */
 };
 
@@ -150,7 +152,7 @@ static int apply_mmap(struct process_table *t, const struct mmap_event *m)
 		return 0;
 	err = get_process(t, m->pid, &p);
 	if (!err)
-		err = dso_table_add(&t->dsos, m, &map.dso);
+		err = dso_table_add(&t->dsos, m, p->began_ns, &map.dso);
 	if (err)
 		return err;
 	if (p->replaced) {
@@ -162,9 +164,20 @@ static int apply_mmap(struct process_table *t, const struct mmap_event *m)
 	kind = t->dsos.dsos.v[map.dso]->kind;
 	if (kind == DSO_JIT && is_moved_code(p, &map))
 		return 0;
+	if (kind == DSO_JIT)
+		p->jit = map.dso;
 	if (kind == DSO_ELF && !p->program)
 		p->program = map.dso;
 	return map_set_put(&p->maps, &map);
+}
+
+/* The pid is another program from now on. */
+static void end_program(struct process_table *t, struct process *p, uint64_t time_ns)
+{
+	if (p->jit)
+		t->dsos.dsos.v[p->jit]->ended_ns = time_ns;
+	p->jit = 0;
+	p->began_ns = time_ns;
 }
 
 static int apply_comm(struct process_table *t, const struct event *e)
@@ -177,6 +190,7 @@ static int apply_comm(struct process_table *t, const struct event *e)
 			return err;
 		/* Samples in the rest of the exec still show the caller of it. */
 		p->replaced = true;
+		end_program(t, p, e->time_ns);
 	}
 	return set_comm(t, e->comm.pid, e->comm.tid, e->comm.comm);
 }
@@ -198,6 +212,8 @@ static int apply_fork(struct process_table *t, const struct event *e)
 			child->program = parent->program;
 			child->replaced = false;
 		}
+		if (parent != child)
+			end_program(t, child, e->time_ns);
 	}
 	if (!parent_thread || !parent_thread->comm || e->task.tid == e->task.ptid)
 		return 0;
@@ -232,9 +248,4 @@ const char *process_table_comm(struct process_table *t, uint32_t pid, uint32_t t
 	if ((!thread || !thread->comm) && pid != tid)
 		thread = find_thread(t, pid);
 	return thread && thread->comm ? thread->comm : "";
-}
-
-int process_table_jit_dso(struct process_table *t, uint32_t pid, uint32_t *ret_dso)
-{
-	return dso_table_jit(&t->dsos, pid, ret_dso);
 }

@@ -13,8 +13,9 @@ struct header {
 struct stored_dso {
 	uint32_t kind, path, pid, build_id_size;
 	uint8_t build_id[24];
-	uint64_t ino; /* with maj and min: what tells files without a build-id apart */
-	uint32_t maj, min;
+	uint64_t ino; /* with maj and min: what tells files without a build-id apart; of a DSO_JIT
+		       * its began_ns, … */
+	uint32_t maj, min; /* … and the halves of its forked_ns */
 };
 
 struct stored_loc {
@@ -83,7 +84,12 @@ static int encode_dso(struct encoder *e, uint32_t id, uint32_t *ret)
 		*ret = e->dso_index.v[id] - 1;
 		return 0;
 	}
-	s.pid = d->kind == DSO_JIT ? d->pid : 0;
+	if (d->kind == DSO_JIT) {
+		s.pid = d->pid;
+		s.ino = d->began_ns;
+		s.maj = (uint32_t)(d->forked_ns >> 32);
+		s.min = (uint32_t)d->forked_ns;
+	}
 	memcpy(s.build_id, d->build_id, d->build_id_size);
 	err = intern_puts(&e->strings, d->path, &s.path);
 	if (!err)
@@ -107,6 +113,21 @@ static int encode_name(struct encoder *e, const struct symbol_at *at)
 	if (!err)
 		err = intern_puts(&e->strings, intern_str(t, at->file), &n.file);
 	return err ? err : array_push(&e->names, n);
+}
+
+/* Also of processes without a name: a report may find a map, and whose it is. */
+static int encode_forks(struct encoder *e)
+{
+	const struct dso_table *t = &e->p->processes.dsos;
+	int err = 0;
+
+	for (uint32_t id = 0; id < t->dsos.n && !err; id++) {
+		uint32_t stored;
+
+		if (t->dsos.v[id]->kind == DSO_JIT && t->dsos.v[id]->forked_ns)
+			err = encode_dso(e, id, &stored);
+	}
+	return err;
 }
 
 /* Frames without a name are left out: a report may know better, with debug files at hand. */
@@ -203,6 +224,8 @@ int saved_names_encode(const struct profile *p, uint8_t **ret, size_t *ret_size_
 	memset(e.dso_index.v, 0, n_dsos * sizeof(*e.dso_index.v));
 	for (uint32_t i = 0; i < p->frames.n && !err; i++)
 		err = encode_frame(&e, i);
+	if (!err)
+		err = encode_forks(&e);
 	if (!err)
 		err = encode_codes(&e);
 	return err ? err : encoder_write(&e, ret, ret_size_bytes);
@@ -351,9 +374,10 @@ int saved_names_decode(const uint8_t *v, size_t size_bytes, struct saved_names *
 static bool same_dso(const struct saved_names *s, const struct stored_dso *stored,
 		     const struct dso *d)
 {
-	if (stored->kind != d->kind || !str_eq(s->strings.v[stored->path], d->path) ||
-	    (d->kind == DSO_JIT && stored->pid != d->pid))
+	if (stored->kind != d->kind || !str_eq(s->strings.v[stored->path], d->path))
 		return false;
+	if (d->kind == DSO_JIT)
+		return stored->pid == d->pid && stored->ino == d->began_ns;
 	/* Both come from the same recording: where its records name an inode, that decides; the
 	 * build-id was read later, and is listed by path alone. */
 	if (stored->ino || d->ino)
@@ -389,6 +413,16 @@ size_t saved_names_find(const struct saved_names *s, const struct dso *d, uint64
 		if (n)
 			return n;
 	}
+	return 0;
+}
+
+uint64_t saved_names_forked_ns(const struct saved_names *s, const struct dso *d)
+{
+	uint32_t at, i;
+
+	hashmap_each_candidate(&s->by_path, hash_bytes(d->path, strlen(d->path)), at, i)
+		if (same_dso(s, &s->dsos[i], d))
+			return (uint64_t)s->dsos[i].maj << 32 | s->dsos[i].min;
 	return 0;
 }
 

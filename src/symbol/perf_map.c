@@ -3,8 +3,11 @@
 #include "identity.h"
 #include "naming.h"
 #include <fcntl.h>
+#include <inspect/clock.h>
 #include <inspect/procfs.h>
+#include <inspect/saved_names.h>
 #include <sys/stat.h>
+#include <time.h>
 
 struct map_line {
 	uint64_t start, size_bytes;
@@ -128,6 +131,14 @@ int perf_map_open(pid_t pid)
 	return check_owner(file_open_below(root, path), user);
 }
 
+/* CLOCK_BOOTTIME; 0: the process is gone */
+static uint64_t fork_time(uint32_t pid)
+{
+	struct proc_stat stat;
+
+	return proc_stat_read((pid_t)pid, 0, &stat) ? 0 : stat.start_time_ns;
+}
+
 int symbolize_hold_process(struct dso *d)
 {
 	CLEANUP(closep) int root = -1;
@@ -149,6 +160,7 @@ int symbolize_hold_process(struct dso *d)
 	d->fd = fd;
 	d->ns_pid = ns_pid;
 	d->user = user;
+	d->forked_ns = fork_time(d->pid);
 	return 0;
 }
 
@@ -209,7 +221,62 @@ static const char *refusal(int err)
 	}
 }
 
-static int note_no_map(struct naming *w, const struct dso *d, int err)
+/* What bounds the time in which a program can have written its map, CLOCK_BOOTTIME. */
+struct writing {
+	uint64_t from_ns, until_ns; /* 0: not known */
+	bool next;                  /* a program after it makes code too */
+};
+
+static struct writing writing_of(const struct naming *w, const struct dso *d)
+{
+	const struct dso_table *t = &w->p->processes.dsos;
+	uint64_t asleep_ns = clock_boottime_ns() - clock_now_ns();
+	uint64_t forked_ns = d->fd >= 0 ? d->forked_ns : fork_time(d->pid);
+	struct writing r = {0};
+
+	if (w->p->monotonic && forked_ns > w->p->end_ns + asleep_ns)
+		r.until_ns = forked_ns; /* the pid was given again since */
+	else
+		r.from_ns = forked_ns;
+	if (w->o->saved)
+		r.from_ns = MAX(r.from_ns, saved_names_forked_ns(w->o->saved, d));
+	if (!w->p->monotonic)
+		return r;
+	if (d->began_ns)
+		r.from_ns = MAX(r.from_ns, d->began_ns + asleep_ns);
+	if (d->ended_ns)
+		r.until_ns = d->ended_ns + asleep_ns;
+	for (size_t i = 0; i < t->dsos.n; i++)
+		r.next |= d->ended_ns && t->dsos.v[i]->kind == DSO_JIT &&
+			  t->dsos.v[i]->pid == d->pid && t->dsos.v[i]->began_ns >= d->ended_ns;
+	return r;
+}
+
+/*
+ * Why a map is another program's, NULL if it is the one's whose code is to be named: those that a
+ * process execs one after the other write to one path. Files have the time of the last tick; a map
+ * of the tick of an exec is the later program's, if that one makes code.
+ */
+static const char *other_program(const struct naming *w, const struct dso *d, int fd)
+{
+	struct writing r = writing_of(w, d);
+	struct timespec tick = {0};
+	int64_t written_ns;
+	struct stat st;
+
+	if (fstat(fd, &st) || clock_getres(CLOCK_REALTIME_COARSE, &tick))
+		return NULL;
+	written_ns = (int64_t)(st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec +
+			       clock_boottime_ns() - clock_realtime_ns());
+	if (written_ns + tick.tv_nsec < (int64_t)r.from_ns)
+		return "is of the program before: nothing was written to it since this one began";
+	if (r.until_ns && written_ns + (r.next ? tick.tv_nsec : 0) >= (int64_t)r.until_ns)
+		return "is of the program after: it was written when this one had ended";
+	return NULL;
+}
+
+/* why: NULL for what an error says */
+static int note_no_map(struct naming *w, const struct dso *d, int err, const char *why)
 {
 	uint32_t pid = d->fd >= 0 ? d->ns_pid : d->pid;
 	const char *remedy = w->jit_remedy ? ""
@@ -225,7 +292,7 @@ static int note_no_map(struct naming *w, const struct dso *d, int err)
 				    "no /tmp/perf-%u.map%s",
 				    d->pid, pid, remedy);
 	return profile_note(w->p, "pid %u: code made at run time has no names: /tmp/perf-%u.map %s",
-			    d->pid, pid, refusal(err));
+			    d->pid, pid, why ? why : refusal(err));
 }
 
 int naming_jit(struct naming *w, const uint32_t *frames, size_t n)
@@ -234,14 +301,19 @@ int naming_jit(struct naming *w, const uint32_t *frames, size_t n)
 	CLEANUP(strbuf_release) struct strbuf text = {0};
 	CLEANUP(closep) int fd = -1;
 	const struct dso *d = naming_dso(w, frames[0]);
+	const char *other = NULL;
 	int err;
 
 	if (!w->o->local_host || !d->pid)
 		return 0;
 	fd = d->fd >= 0 ? perf_map_open_held(d) : perf_map_open((pid_t)d->pid);
 	err = fd < 0 ? fd : read_map(fd, &text);
-	if (err)
-		return err == -ENOMEM ? err : note_no_map(w, d, err);
+	if (!err)
+		other = other_program(w, d, fd);
+	if (err == -ENOMEM)
+		return err;
+	if (err || other)
+		return note_no_map(w, d, err, other);
 	queries = calloc(n, sizeof(*queries));
 	if (!queries)
 		return -ENOMEM;

@@ -46,7 +46,7 @@ like "$("$INSPECT" flame --folded "$tmp/moved/x")" 'main;.*level_01;.*level_40;b
 	'all names of its stacks'
 
 # --- code that a program makes itself ---
-record -o "$tmp/jit" -- "$W/jitmap" 1 map >"$tmp/truth"
+record -o "$tmp/jit" -- "$W/jitmap" 1 jit_spin >"$tmp/truth"
 if [ $? = 77 ]; then
 	skip 'no machine code for this processor in the workload' 6
 else

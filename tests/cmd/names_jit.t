@@ -32,6 +32,12 @@ like "$("$INSPECT" flame --folded "$tmp/dump.data")" 'main;call_jit;jit_red_\[j\
 	'jitdump: in its place in the stacks'
 unlike "$("$INSPECT" flame --folded "$tmp/dump.data")" '\[jit\] 0x' 'jitdump: no code without a name'
 
+# --- a program that is execed writes to the same file: the code of the one before has no names ---
+"$INSPECT" record -q -F 999 -o "$tmp/again.data" -- "$W/jitdump" 0.6 "$tmp" again >"$tmp/truth"
+rm "$tmp"/jit-*.dump
+sed -i '1,3s/jit/before/' "$tmp/truth"
+same_shares "$tmp/again.data" 'exec'
+
 # --- the same of perf's recording, with the dump on this machine ---
 if perf record -q -k mono -F 999 -g -o "$tmp/perf.data" -- "$W/jitdump" 1.2 "$tmp" >"$tmp/truth" 2>&1; then
 	dump=$(echo "$tmp"/jit-*.dump)

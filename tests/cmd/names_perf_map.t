@@ -26,7 +26,7 @@ like "$(notes)" "pid $pid: code made at run time has no names: there is no /tmp/
 # --- pid 1 of a pid namespace, with a /tmp of its own, which both end before the recording ---
 cat >"$tmp/inside" <<'END'
 mount --bind "$W" /mnt && mount -t tmpfs none /tmp || exit 77
-exec /mnt/jitmap 1 map
+exec /mnt/jitmap 1 jit_spin
 END
 if unshare -p -f -m true 2>/dev/null; then
 	record -- unshare -p -f -m --propagation private sh "$tmp/inside" >"$tmp/truth"
@@ -41,6 +41,33 @@ else
 	skip 'no namespaces here' 2
 fi
 
+map='0 ffffffffffffffff evil'
+
+# --- programs that exec each other have one path, and here their code at one address ---
+selves() {
+	"$INSPECT" report --json --all "$tmp/data" |
+		jq -r '[.functions[] | select(.self_samples > 0 and (.function | startswith("jit_") or startswith("[jit]"))).function | sub(" 0x.*"; "")] | unique | join(",")'
+}
+record -- "$W/jitmap" 0.3 jit_first 0.3 - >/dev/null
+is "$(selves)" '[jit],jit_first' 'exec: the map of the program before names its code alone'
+like "$(notes)" 'perf-[0-9]+.map is of the program before: nothing was written to it since this one began' \
+	'exec: said in a note'
+record -- "$W/jitmap" 0.3 jit_first 0.3 - 0.3 jit_third >/dev/null
+is "$(selves)" '[jit],jit_third' 'exec: a map that was written anew names the code of its writer alone'
+is "$(notes | grep -c 'perf-[0-9]*.map is of the program after: it was written when this one had ended')" 2 \
+	'exec: said in a note of each'
+rm -f "/tmp/perf-$(perf script -F pid -i "$tmp/data" 2>/dev/null | grep -m 1 . | tr -d ' ').map"
+# Whoever has the pid now may find a map of one who had it.
+"$W/jitmap" 3 >/dev/null &
+pid=$!
+echo "$map" >"/tmp/perf-$pid.map"
+touch -d '-1 hour' "/tmp/perf-$pid.map"
+record -d 0.25 -p $pid
+kill $pid
+is "$(selves)" '[jit]' 'a map from before the process: no name of it, also when it has ended'
+like "$(notes)" "perf-$pid.map is of the program before" 'a map from before the process: said in a note'
+rm -f "/tmp/perf-$pid.map"
+
 # --- what may not be believed ---
 refuse() {
 	local what=$1 want=$2 pid
@@ -54,7 +81,6 @@ refuse() {
 	unlike "$(leaves)" 'evil' "$what: no name of it"
 	rm -rf "/tmp/perf-$pid.map"
 }
-map='0 ffffffffffffffff evil'
 refuse "another user's map" 'belongs to another user' 'echo $map >/tmp/perf-$pid.map; chown 65534 /tmp/perf-$pid.map'
 echo "$map" >"$tmp/evil"
 refuse 'a symlink' 'is reached through a symlink' 'ln -s $tmp/evil /tmp/perf-$pid.map'
@@ -64,7 +90,7 @@ refuse 'a file of a terabyte' 'has more than 512 MiB' \
 refuse 'a folder' 'is no plain file' 'mkdir /tmp/perf-$pid.map'
 
 # --- tiers: the entry written last over an address counts ---
-"$W/jitmap" 3 map >/dev/null &
+"$W/jitmap" 3 jit_spin >/dev/null &
 pid=$!
 sleep 0.2
 sed 's/jit_spin/JS:~tier_old/' "/tmp/perf-$pid.map" >"$tmp/old"

@@ -126,7 +126,7 @@ static uint32_t add(struct dso_table *t, const char *path, uint64_t ino, const c
 			       .build_id = (const uint8_t *)build_id,
 			       .build_id_size = build_id ? strlen(build_id) : 0};
 
-	assert_int_equal(dso_table_add(t, &m, &id), 0);
+	assert_int_equal(dso_table_add(t, &m, 0, &id), 0);
 	return id;
 }
 
@@ -159,11 +159,53 @@ static void test_memory_without_a_file(void **state)
 
 	(void)state;
 	assert_int_equal(process_table_init(&t), 0);
-	assert_int_equal(process_table_jit_dso(&t, 1, &jit), 0);
+	jit = add(&t.dsos, names[0], 0, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		assert_int_equal(add(&t.dsos, names[i], 0, NULL), jit);
 	assert_int_equal(t.dsos.dsos.v[jit]->kind, DSO_JIT);
+	assert_int_equal(t.dsos.dsos.v[jit]->began_ns, 0);
 	assert_int_equal(t.dsos.dsos.v[add(&t.dsos, "[vdso]", 0, NULL)]->kind, DSO_VDSO);
+	process_table_release(&t);
+}
+
+static const struct dso *jit_at(struct process_table *t, uint32_t pid, uint64_t va)
+{
+	return t->dsos.dsos.v[process_table_find(t, pid, va)->dso];
+}
+
+/* Code made at run time is its program's, and ends with it. */
+static void test_programs_of_a_process(void **state)
+{
+	struct event exec = {.type = EVENT_COMM,
+			     .time_ns = 500,
+			     .comm = {.pid = 1, .tid = 1, .exec = true, .comm = "next"}};
+	struct event fork = {.type = EVENT_FORK,
+			     .time_ns = 900,
+			     .task = {.pid = 1, .ppid = 3, .tid = 1, .ptid = 3}};
+	struct process_table t = {0};
+	const struct dso *first, *second, *third;
+
+	(void)state;
+	assert_int_equal(process_table_init(&t), 0);
+	map(&t, 1, 0x1000, 0x1000, 0, "", 0);
+	first = jit_at(&t, 1, 0x1000);
+	task(&t, EVENT_FORK, 2, 1, 2, 1);
+	assert_ptr_equal(jit_at(&t, 2, 0x1000), first);
+	assert_int_equal(process_table_apply(&t, &exec), 0);
+	assert_ptr_equal(jit_at(&t, 1, 0x1000), first); /* until the new program is mapped */
+	map(&t, 1, 0x1000, 0x1000, 0, "", 0);
+	second = jit_at(&t, 1, 0x1000);
+	assert_ptr_not_equal(second, first);
+	assert_int_equal(first->ended_ns, 500);
+	assert_int_equal(second->began_ns, 500);
+	assert_int_equal(second->ended_ns, 0);
+	assert_ptr_equal(jit_at(&t, 2, 0x1000), first); /* a child's copy */
+	/* The pid comes back as another process. */
+	assert_int_equal(process_table_apply(&t, &fork), 0);
+	map(&t, 1, 0x1000, 0x1000, 0, "", 0);
+	third = jit_at(&t, 1, 0x1000);
+	assert_int_equal(second->ended_ns, 900);
+	assert_int_equal(third->began_ns, 900);
 	process_table_release(&t);
 }
 
@@ -175,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_thread_names),
 		cmocka_unit_test(test_files_of_one_path),
 		cmocka_unit_test(test_memory_without_a_file),
+		cmocka_unit_test(test_programs_of_a_process),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

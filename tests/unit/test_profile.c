@@ -49,7 +49,7 @@ static struct profile *sample_profile(void)
 
 	assert_int_equal(profile_new(&p), 0);
 	assert_int_equal(profile_add_event(p, "cpu-clock", "ns", &event), 0);
-	assert_int_equal(dso_table_add(&p->processes.dsos, &mmap, &dso), 0);
+	assert_int_equal(dso_table_add(&p->processes.dsos, &mmap, 0, &dso), 0);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(profile_frame(p,
 					       &(struct frame){0x10 * (i + 1), dso, FRAME_NATIVE},

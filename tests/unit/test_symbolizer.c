@@ -41,7 +41,7 @@ static uint32_t add_file(struct profile *p, const char *path, const uint8_t *id,
 			       .path = path};
 	uint32_t dso = 0;
 
-	assert_int_equal(dso_table_add(&p->processes.dsos, &m, &dso), 0);
+	assert_int_equal(dso_table_add(&p->processes.dsos, &m, 0, &dso), 0);
 	return dso;
 }
 
@@ -344,20 +344,28 @@ static void vdso(void **state)
 	profile_free(p);
 }
 
+static struct dso *add_jit(struct profile *p, uint32_t pid)
+{
+	struct mmap_event m = {.pid = pid, .path = ""};
+	uint32_t dso = 0;
+
+	assert_int_equal(dso_table_add(&p->processes.dsos, &m, 0, &dso), 0);
+	return p->processes.dsos.dsos.v[dso];
+}
+
 static void code_made_at_run_time(void **state)
 {
 	struct profile *p = new_profile();
-	uint32_t dso = 0, named, nameless, lost, unmapped;
+	uint32_t dso, named, nameless, lost, unmapped;
 	char path[64];
 
 	(void)state;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	write_text(path, "7f0000001000 100 function main() file.js:1\n");
-	assert_int_equal(process_table_jit_dso(&p->processes, (uint32_t)getpid(), &dso), 0);
+	dso = add_jit(p, (uint32_t)getpid())->id;
 	named = add_frame(p, dso, 0x7f0000001010, FRAME_JIT);
 	nameless = add_frame(p, dso, 0x7f0000002000, FRAME_JIT);
-	assert_int_equal(process_table_jit_dso(&p->processes, 4194304, &dso), 0);
-	lost = add_frame(p, dso, 0x7f0000001010, FRAME_JIT);
+	lost = add_frame(p, add_jit(p, 4194304)->id, 0x7f0000001010, FRAME_JIT);
 	unmapped = add_frame(p, DSO_ID_UNKNOWN, 0x1010, FRAME_NATIVE);
 	symbolize(p, true);
 	unlink(path);
@@ -372,6 +380,46 @@ static void code_made_at_run_time(void **state)
 	assert_string_equal(name_of(p, unmapped), "[unmapped] 0x1010");
 	assert_true(symbol_of(p, unmapped)->unknown);
 	profile_free(p);
+}
+
+/* The map is written now; the program began and ended so many seconds from now, 0: no event. */
+static void a_map_is_of(int began_s, int ended_s, bool monotonic, const char *other)
+{
+	struct profile *p = new_profile();
+	struct dso *d = add_jit(p, (uint32_t)getpid());
+	uint32_t frame = add_frame(p, d->id, 0x7f0000001010, FRAME_JIT);
+	uint64_t now_ns = clock_now_ns();
+
+	p->monotonic = monotonic;
+	p->end_ns = now_ns;
+	d->began_ns = began_s ? now_ns + (uint64_t)began_s * NSEC_PER_SEC : 0;
+	d->ended_ns = ended_s ? now_ns + (uint64_t)ended_s * NSEC_PER_SEC : 0;
+	symbolize(p, true);
+	assert_string_equal(name_of(p, frame), other ? "[jit] 0x7f0000001010" : "mine");
+	assert_int_equal(p->notes.n, other != NULL);
+	assert_true(!other || has_note(p, other));
+	profile_free(p);
+}
+
+static void maps_of_other_programs(void **state)
+{
+	static const char before[] = "map is of the program before: nothing was written to it "
+				     "since this one began";
+	static const char after[] = "map is of the program after: it was written when this one "
+				    "had ended";
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	write_text(path, "7f0000001000 100 mine\n");
+	a_map_is_of(-9, 0, true, NULL);
+	a_map_is_of(-9, 9, true, NULL);
+	a_map_is_of(9, 0, true, before);
+	a_map_is_of(9, 18, true, before);
+	a_map_is_of(-18, -9, true, after);
+	a_map_is_of(0, -9, true, after);
+	a_map_is_of(9, 18, false, NULL); /* times of another clock say nothing */
+	unlink(path);
 }
 
 static void names_from_the_recording(void **state)
@@ -538,6 +586,7 @@ int main(void)
 		cmocka_unit_test(kernel),
 		cmocka_unit_test(vdso),
 		cmocka_unit_test(code_made_at_run_time),
+		cmocka_unit_test(maps_of_other_programs),
 		cmocka_unit_test(names_from_the_recording),
 		cmocka_unit_test(stacks_that_reach_no_entry_point),
 		cmocka_unit_test(many_addresses_are_fast),

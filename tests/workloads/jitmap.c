@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * jitmap SECONDS [map]: machine code in an anonymous page, which keeps a frame pointer, burns CPU
- * and calls the C function called_from_jit, which burns too. With `map` it is named jit_spin in
- * /tmp/perf-PID.map, which stays. Prints `jit NS` (callees included) and `callback NS`.
+ * jitmap SECONDS [NAME|- [SECONDS …]]: machine code in an anonymous page, which keeps a frame
+ * pointer, burns CPU and calls the C function called_from_jit, which burns too. With NAME it has
+ * that name in /tmp/perf-PID.map, which stays. Prints `jit NS` (callees included) and `callback
+ * NS`; then execs itself with the rest of its arguments: all these have the page at one address.
  */
 #include "cpu_time.h"
 
@@ -12,7 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TURNS = 100000 };
+enum { TURNS = 100000, PAGE_VA = 0x10000000 };
 
 static uint64_t callback_ns;
 
@@ -44,7 +45,7 @@ static const unsigned char code[] = {
 static const unsigned char code[1];
 #endif
 
-static void write_map(const void *start)
+static void write_map(const void *start, const char *name)
 {
 	char path[64];
 	FILE *map;
@@ -53,7 +54,7 @@ static void write_map(const void *start)
 	map = fopen(path, "w");
 	if (!map)
 		exit(1);
-	fprintf(map, "%llx %zx jit_spin\n", (unsigned long long)(uintptr_t)start, sizeof(code));
+	fprintf(map, "%llx %zx %s\n", (unsigned long long)(uintptr_t)start, sizeof(code), name);
 	fclose(map);
 }
 
@@ -68,18 +69,24 @@ int main(int argc, char **argv)
 	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) +
 			  (uint64_t)((argc > 1 ? atof(argv[1]) : 1) * 1e9);
 	void (*jit)(uint64_t, void (*)(void));
-	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap((void *)PAGE_VA, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED || sizeof(code) == 1)
 		return 77;
 	memcpy(page, code, sizeof(code));
 	if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
 		return 77;
-	if (argc > 2)
-		write_map(page);
+	if (argc > 2 && strcmp(argv[2], "-"))
+		write_map(page, argv[2]);
 	memcpy(&jit, &page, sizeof(jit));
 	call_jit(jit, end_ns);
 	printf("jit %llu\ncallback %llu\n", (unsigned long long)clock_ns(CLOCK_THREAD_CPUTIME_ID),
 	       (unsigned long long)callback_ns);
+	if (argc > 3) {
+		fflush(stdout);
+		argv[2] = argv[0];
+		execv("/proc/self/exe", argv + 2);
+	}
 	return 0;
 }
