@@ -36,12 +36,14 @@ struct vitals_record {
 	__u32 pid, tid;
 	__u64 run_ns, delay_ns, start_ns;
 	__u32 fd_table, fd_limit;
+	__u32 uid, user_tasks, user_limit; /* of a process's first thread; 0 unknown, no limit */
+	__u32 found;                       /* enum vitals_wait: it slept already */
 	__u64 lock_va, lock_wait_ns; /* the lock that it waits for, how long since the start */
-	__u32 found;                 /* enum vitals_wait: it slept already */
 	__u32 waiting_key;           /* in the map of those that wait */
 	char comm[16];
+	__u32 padding;
 };
-_Static_assert(sizeof(struct vitals_record) == 80, "padding");
+_Static_assert(sizeof(struct vitals_record) == 96, "padding");
 
 struct vitals_lock {
 	__u32 pid;
@@ -63,7 +65,8 @@ struct vitals_waited {
 
 /* What the kernel refused a process for want of room, by its error. */
 struct vitals_refused {
-	__u64 emfile, enfile, eagain;
+	__u64 emfile, enfile;
+	__u64 eagain, user_eagain; /* the system's limit of processes; that of a user */
 };
 
 struct vitals_shared {

@@ -16,9 +16,12 @@ const volatile struct vitals_setup setup;
 struct vitals_shared shared;
 
 enum {
-	RLIMIT_NOFILE_INDEX = 7, /* include/uapi/asm-generic/resource.h */
-	TASK_ASLEEP = 0x3,       /* TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE, linux/sched.h */
-	FUTEX_COMMANDS = 0x7f,   /* include/uapi/linux/futex.h */
+	RLIMIT_NPROC_INDEX = 6, /* include/uapi/asm-generic/resource.h */
+	RLIMIT_NOFILE_INDEX = 7,
+	CAP_SYS_ADMIN_BIT = 21, /* include/uapi/linux/capability.h */
+	CAP_SYS_RESOURCE_BIT = 24,
+	TASK_ASLEEP = 0x3,     /* TASK_INTERRUPTIBLE | TASK_UNINTERRUPTIBLE, linux/sched.h */
+	FUTEX_COMMANDS = 0x7f, /* include/uapi/linux/futex.h */
 	FUTEX_BY_REALTIME = 256,
 	FUTEX_IS_WAIT = 0,
 	FUTEX_IS_LOCK_PI = 6,
@@ -65,7 +68,45 @@ struct rlimit___tasks {
 struct signal_struct___tasks {
 	struct rlimit___tasks rlim[16];
 };
+struct user_namespace___tasks {
+	int level;
+};
+struct atomic_long___tasks {
+	long counter;
+};
+/* Tasks of a user in a user namespace: kernel/ucount.c. */
+struct ucounts___tasks {
+	struct atomic_long___tasks rlimit[1];
+};
+/* 5.14 to 5.19 */
+struct ucounts___one_array {
+	struct atomic_long___tasks ucount[1];
+};
+enum rlimit_type___tasks {
+	UCOUNT_RLIMIT_NPROC___tasks,
+};
+enum ucount_type___one_array {
+	UCOUNT_RLIMIT_NPROC___one_array,
+};
+/* Before 5.14. */
+struct user_struct___processes {
+	struct {
+		int counter;
+	} processes;
+};
+struct cred___tasks {
+	struct {
+		__u32 val;
+	} uid;
+	struct {
+		__u64 bits; /* of two words before 6.3 */
+	} cap_effective;
+	struct user_struct___processes *user;
+	struct user_namespace___tasks *user_ns;
+	struct ucounts___tasks *ucounts;
+};
 struct task_struct___tasks {
+	struct cred___tasks *real_cred;
 	struct sched_entity___tasks se;
 	struct sched_info___tasks sched_info;
 	struct files_struct___tasks *files;
@@ -254,6 +295,48 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
+/* --- users ------------------------------------------------------------------------------------ */
+
+static __always_inline __u32 user_tasks(struct cred___tasks *cred)
+{
+	struct ucounts___tasks *counts;
+	struct ucounts___one_array *old;
+	__u64 at;
+	long n = 0;
+
+	if (bpf_core_field_exists(cred->user->processes))
+		return BPF_CORE_READ(cred, user, processes.counter);
+	counts = BPF_CORE_READ(cred, ucounts);
+	old = (void *)counts;
+	if (bpf_core_field_exists(counts->rlimit))
+		at = bpf_core_field_offset(counts->rlimit) +
+		     8 * bpf_core_enum_value(enum rlimit_type___tasks, UCOUNT_RLIMIT_NPROC___tasks);
+	else if (bpf_core_enum_value_exists(enum ucount_type___one_array,
+					    UCOUNT_RLIMIT_NPROC___one_array))
+		at = bpf_core_field_offset(old->ucount) +
+		     8 * bpf_core_enum_value(enum ucount_type___one_array,
+					     UCOUNT_RLIMIT_NPROC___one_array);
+	else
+		return 0;
+	bpf_probe_read_kernel(&n, sizeof(n), (void *)counts + at);
+	return n;
+}
+
+/* How many tasks its user may have; 0: any number. Source: kernel/fork.c, copy_process(). */
+static __always_inline __u32 user_limit(struct task_struct___tasks *t, struct cred___tasks *cred)
+{
+	unsigned long limit = BPF_CORE_READ(t, signal, rlim[RLIMIT_NPROC_INDEX].rlim_cur);
+	__u64 caps = 0;
+
+	bpf_core_read(&caps, sizeof(caps), &cred->cap_effective);
+	if (!BPF_CORE_READ(cred, uid.val) || limit > 0x7fffffff)
+		return 0;
+	if (!BPF_CORE_READ(cred, user_ns, level) &&
+	    caps & (1ULL << CAP_SYS_ADMIN_BIT | 1ULL << CAP_SYS_RESOURCE_BIT))
+		return 0;
+	return limit ? limit : 1;
+}
+
 /* --- all threads ------------------------------------------------------------------------------ */
 
 /* One that slept before on_switch was attached. It may be awake again before its wait is in the
@@ -293,6 +376,13 @@ int each_task(struct bpf_iter__task *ctx)
 	r.start_ns = BPF_CORE_READ(t, start_time);
 	r.fd_table = BPF_CORE_READ(t, files, fdt, max_fds);
 	r.fd_limit = BPF_CORE_READ(t, signal, rlim[RLIMIT_NOFILE_INDEX].rlim_cur);
+	if (r.pid == r.tid) {
+		struct cred___tasks *cred = BPF_CORE_READ(t, real_cred);
+
+		r.uid = BPF_CORE_READ(cred, uid.val);
+		r.user_tasks = user_tasks(cred);
+		r.user_limit = user_limit(t, cred);
+	}
 	bpf_core_read(r.comm, sizeof(r.comm), &t->comm);
 	r.comm[sizeof(r.comm) - 1] = 0;
 	r.waiting_key = BPF_CORE_READ(task, pid);
@@ -338,6 +428,16 @@ static __always_inline bool is_group_full(struct task_struct *task)
 	return false;
 }
 
+/* Whether it has as many tasks as its user may: what was refused then was for that limit. */
+static __always_inline bool is_user_full(void)
+{
+	struct task_struct___tasks *t = (void *)this_task();
+	struct cred___tasks *cred = BPF_CORE_READ(t, real_cred);
+	__u32 limit = user_limit(t, cred);
+
+	return limit && user_tasks(cred) >= limit;
+}
+
 static __noinline int refuse(int err)
 {
 	__u32 pid = task_pid(this_task(), setup.pid_ns_inode);
@@ -356,6 +456,8 @@ static __noinline int refuse(int err)
 		__sync_fetch_and_add(&r->emfile, 1);
 	else if (err == E_NFILE)
 		__sync_fetch_and_add(&r->enfile, 1);
+	else if (is_user_full())
+		__sync_fetch_and_add(&r->user_eagain, 1);
 	else
 		__sync_fetch_and_add(&r->eagain, 1);
 	return 0;

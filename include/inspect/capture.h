@@ -31,6 +31,8 @@ void target_release(struct target *t);
 
 /* The processes that are in the target's cgroup now, or below it, as its pids. */
 int target_list_cgroup(struct target *t, note_list *notes, struct diag *d);
+/* Whether there are any. */
+bool cgroup_has_processes(const char *path);
 
 /* Whether perf counts by the cgroups of the hierarchy that the path lies in. */
 bool cgroup_counts_events(const char *path);

@@ -7,13 +7,16 @@
 #include <inspect/array.h>
 
 struct task_times {
-	uint32_t pid, tid; /* of this program's pid namespace */
-	uint64_t run_ns;   /* on a CPU since it began */
-	uint64_t delay_ns; /* runnable but not on a CPU */
-	uint64_t start;    /* tells apart two tasks of one tid */
-	uint32_t fd_table; /* room for descriptors, above the highest one; 0 unknown */
-	uint32_t fd_limit; /* RLIMIT_NOFILE */
-	char comm[16];     /* NUL-terminated; any bytes */
+	uint32_t pid, tid;   /* of this program's pid namespace */
+	uint64_t run_ns;     /* on a CPU since it began */
+	uint64_t delay_ns;   /* runnable but not on a CPU */
+	uint64_t start;      /* tells apart two tasks of one tid */
+	uint32_t fd_table;   /* room for descriptors, above the highest one; 0 unknown */
+	uint32_t fd_limit;   /* RLIMIT_NOFILE */
+	uint32_t uid;        /* of a process's first thread, as are the next two */
+	uint32_t user_tasks; /* of its user, all threads together; 0 unknown */
+	uint32_t user_limit; /* RLIMIT_NPROC; 0 none, as for root */
+	char comm[16];       /* NUL-terminated; any bytes */
 };
 
 /* Waiting for one futex, summed over threads since the start of the session. */
@@ -27,9 +30,10 @@ struct lock_wait {
 /* Calls that the kernel refused a process for want of room, since the start of the session. */
 struct task_refusals {
 	uint32_t pid;
-	uint64_t emfile; /* descriptors: its own limit */
-	uint64_t enfile; /* files: the system's limit */
-	uint64_t eagain; /* fork and clone: a limit of processes */
+	uint64_t emfile;      /* descriptors: its own limit */
+	uint64_t enfile;      /* files: the system's limit */
+	uint64_t eagain;      /* fork and clone: the system's limit of processes */
+	uint64_t user_eagain; /* likewise: its user's (RLIMIT_NPROC) */
 };
 
 struct task_table {

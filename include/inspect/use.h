@@ -56,6 +56,7 @@ struct use_row {
 	const char *resource; /* "disk", of a fixed set */
 	const char *device;   /* "vda", "" the only one */
 	const char *scope;    /* "host", "cgroup", "process", "engine", "gpu" */
+	const char *path;     /* of a cgroup: its folder; else NULL */
 	struct use_value values[USE_VALUES_MAX];
 	size_t n_values;
 	enum use_verdict verdict; /* the worst of its values */

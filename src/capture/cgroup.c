@@ -12,7 +12,8 @@ enum { GROUPS_MAX = 4096, DEPTH_MAX = 32, GROUPS_NAMED = 3 };
 static const char *const roots[] = {
 	"/sys/fs/cgroup",         "/sys/fs/cgroup/unified", "/sys/fs/cgroup/perf_event",
 	"/sys/fs/cgroup/memory",  "/sys/fs/cgroup/cpu",     "/sys/fs/cgroup/pids",
-	"/sys/fs/cgroup/systemd",
+	"/sys/fs/cgroup/systemd", "/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/blkio",
+	"/sys/fs/cgroup/cpuset",  "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/devices",
 };
 
 bool cgroup_counts_events(const char *path)
@@ -32,21 +33,6 @@ static bool has_procs(const char *path)
 	int n = snprintf(procs, sizeof(procs), "%s/cgroup.procs", path);
 
 	return n > 0 && (size_t)n < sizeof(procs) && access(procs, F_OK) == 0;
-}
-
-static char *find_cgroup(const char *text)
-{
-	char path[4096];
-
-	if (text[0] == '/' && has_procs(text))
-		return strdup(text);
-	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
-		int n = snprintf(path, sizeof(path), "%s/%s", roots[i], text + (text[0] == '/'));
-
-		if (n > 0 && (size_t)n < sizeof(path) && has_procs(path))
-			return strdup(path);
-	}
-	return NULL;
 }
 
 /* --- hierarchies that perf does not count ----------------------------------------------------- */
@@ -106,6 +92,41 @@ static int add_groups(struct walk *w, const char *path, unsigned depth)
 	}
 	closedir(dir);
 	return err;
+}
+
+bool cgroup_has_processes(const char *path)
+{
+	struct target t = {.cgroup = (char *)path};
+	struct walk w = {.t = &t};
+	bool has = !add_groups(&w, path, 0) && t.pids.n;
+
+	strbuf_release(&w.named);
+	array_release(&t.pids);
+	return has;
+}
+
+/* Hierarchies of version 1 have groups of one name with other processes, or none. */
+static char *find_cgroup(const char *text)
+{
+	char path[4096], *found = NULL;
+
+	if (text[0] == '/' && has_procs(text))
+		return strdup(text);
+	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
+		int n = snprintf(path, sizeof(path), "%s/%s", roots[i], text + (text[0] == '/'));
+		bool has;
+
+		if (n <= 0 || (size_t)n >= sizeof(path) || !has_procs(path))
+			continue;
+		has = cgroup_has_processes(path);
+		if (found && !has)
+			continue;
+		free(found);
+		found = strdup(path);
+		if (has)
+			break;
+	}
+	return found;
 }
 
 /* The processes that are in a cgroup now, for hierarchies that perf_event does not know. */

@@ -305,9 +305,35 @@ static size_t count_left_out(const struct use_values *v, const struct target *t)
 	return n;
 }
 
+/* A zombie has ended: only its exit status is left. */
 static bool lives(pid_t pid)
 {
-	return !kill(pid, 0) || errno == EPERM;
+	struct proc_stat s;
+
+	return !proc_stat_read(pid, 0, &s) && (s.state != 'Z' || s.num_threads > 1);
+}
+
+/* The ids that were given, as processes: of a thread no command takes its id for one. */
+static const char *pids_text(const char *given, struct result *r)
+{
+	const char *line = "";
+	struct pid_list seen = {0};
+
+	for (char *at = (char *)given; *at; at += *at == ',') {
+		pid_t id = (pid_t)strtol(at, &at, 10), pid = proc_of_thread(id);
+		bool again = false;
+
+		pid = pid > 0 ? pid : id;
+		for (size_t i = 0; i < seen.n; i++)
+			again |= seen.v[i] == pid;
+		if (again)
+			continue;
+		line = result_text(r, "%s%s%d", line, seen.n ? "," : "", (int)pid);
+		if (array_push(&seen, pid))
+			break;
+	}
+	array_release(&seen);
+	return line;
 }
 
 /* Whether commands of other tools would show another network than that of the process. */
@@ -333,7 +359,7 @@ static void describe(const struct use_values *v, const struct target *t, struct 
 	if (v->cgroup) {
 		shell_word_put(&cgroup, t->cgroup);
 		ret->target = result_text(r, "--cgroup %s", strbuf_str(&cgroup));
-		ret->shown = t->cgroup;
+		ret->shown = ret->cgroup = t->cgroup;
 		return;
 	}
 	if (!t->pids.n)
@@ -342,7 +368,8 @@ static void describe(const struct use_values *v, const struct target *t, struct 
 	ret->n_pids = t->pids.n;
 	if (!proc_stat_read(t->pids.v[0], 0, &s))
 		snprintf(comm, sizeof(comm), "%s", s.comm);
-	ret->target = result_text(r, "-p %s%s", v->pids, v->children ? " --children" : "");
+	ret->target =
+		result_text(r, "-p %s%s", pids_text(v->pids, r), v->children ? " --children" : "");
 	ret->shown = t->pids.n > 1 ? result_text(r, "%s/%d and %zu more", comm, (int)t->pids.v[0],
 						 t->pids.n - 1)
 				   : result_text(r, "%s/%d", comm, (int)t->pids.v[0]);
@@ -371,6 +398,7 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 	struct use_subject subject = {.cpus = h->cpus_online,
 				      .notes = notes,
 				      .lives = lives,
+				      .has_processes = cgroup_has_processes,
 				      .engine = v->engine,
 				      .device = v->device};
 	struct use_config config = {

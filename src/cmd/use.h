@@ -30,8 +30,10 @@ struct use_subject {
 	const char *shown;  /* "python3/4711" */
 	const pid_t *pids;  /* of -p */
 	size_t n_pids;
-	bool (*lives)(pid_t pid); /* NULL: all do */
-	pid_t net_pid;            /* of the target, in another network than ours; 0 */
+	bool (*lives)(pid_t pid);                  /* NULL: all do */
+	const char *cgroup;                        /* of --cgroup: its folder */
+	bool (*has_processes)(const char *cgroup); /* NULL: all have */
+	pid_t net_pid; /* of the target, in another network than ours; 0 */
 	const char *engine, *device;
 	const note_list *notes; /* what its names were taken for; NULL none */
 	size_t n_left_out;      /* child processes that are no part of it */

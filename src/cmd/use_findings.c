@@ -5,6 +5,8 @@
 
 #include <inspect/shell_words.h>
 
+enum { PIDS_NAMED = 16 }; /* in a command */
+
 static size_t count_rules(void)
 {
 	return use_serving_rules.n + use_host_rules.n;
@@ -69,14 +71,47 @@ static const char *quoted(struct result *r, const char *word)
 	return result_text(r, "%s", strbuf_str(&b));
 }
 
+static bool has_processes(const struct use_subject *s, const char *cgroup)
+{
+	return !s->has_processes || s->has_processes(cgroup);
+}
+
+/* Those that have not ended; NULL: none, or too many to name. */
+static const char *living(struct result *r, const struct use_subject *s)
+{
+	const char *line = "";
+	size_t n = 0;
+
+	for (size_t i = 0; i < s->n_pids && n <= PIDS_NAMED; i++)
+		if (lives(s, s->pids[i]))
+			line = result_text(r, "%s%s%d", line, n++ ? "," : "-p ", (int)s->pids[i]);
+	return n && n <= PIDS_NAMED ? line : NULL;
+}
+
+static const char *own_target(struct result *r, const struct use_subject *s)
+{
+	bool all_live = true;
+
+	if (!s->target)
+		return NULL;
+	if (s->cgroup)
+		return has_processes(s, s->cgroup) ? s->target : NULL;
+	for (size_t i = 0; i < s->n_pids && all_live; i++)
+		all_live = lives(s, s->pids[i]);
+	return all_live ? s->target : living(r, s);
+}
+
 /* Who has ended cannot be looked at: then everybody is. */
 static const char *target_of(struct result *r, const struct use_row *row,
 			     const struct use_subject *s)
 {
-	if (s->target && (!s->n_pids || first_pid(s)))
-		return s->target;
-	if (str_eq(row->scope, "cgroup") && row->device[0] && !str_eq(row->device, "/"))
-		return result_text(r, "--cgroup %s", quoted(r, row->device));
+	const char *own = own_target(r, s), *group = row->path ? row->path : row->device;
+
+	if (own)
+		return own;
+	if (str_eq(row->scope, "cgroup") && group[0] && !str_eq(group, "/") &&
+	    has_processes(s, group))
+		return result_text(r, "--cgroup %s", quoted(r, group));
 	return "-a";
 }
 
@@ -109,7 +144,7 @@ static const char *fill_marks(struct result *r, const char *line, const struct m
 const char *use_fill_next(struct result *r, const struct finding_rule *rule,
 			  const struct use_row *row, const struct use_subject *s)
 {
-	const char *target = target_of(r, row, s);
+	const char *target = target_of(r, row, s), *own = own_target(r, s);
 	pid_t id = id_in(row, s), pid = id ? id : first_pid(s);
 	const struct mark marks[] = {
 		{"{target}", target},
@@ -117,11 +152,12 @@ const char *use_fill_next(struct result *r, const struct finding_rule *rule,
 		{"{thread}", id ? result_text(r, "-t %d", (int)id) : target},
 		{"{pid}", result_text(r, "%d", (int)pid)},
 		{"{self}",
-		 result_text(r, "%s%s%s%s", s->target ? " " : "", s->target ? s->target : "",
+		 result_text(r, "%s%s%s%s", own ? " " : "", own ? own : "",
 			     s->engine ? " --engine " : "", s->engine ? quoted(r, s->engine) : "")},
 		{"{gpu}", s->device ? result_text(r, " --device %s", quoted(r, s->device)) : ""},
-		{"{nsenter}",
-		 s->net_pid ? result_text(r, "nsenter -t %d -n ", (int)s->net_pid) : ""},
+		{"{nsenter}", s->net_pid && lives(s, s->net_pid)
+				      ? result_text(r, "nsenter -t %d -n ", (int)s->net_pid)
+				      : ""},
 		{"{device}", quoted(r, row->device)},
 	};
 	bool lacks_pid = !pid && strstr(rule->next, "{pid}");

@@ -13,6 +13,9 @@ static const char who_faults[] = "inspect record -e page-faults -c 1 {target}" O
 static const char who_reads[] = "inspect record -e major-faults -c 1 {owner}" OFTEN;
 static const char who_computes[] = "inspect record -a" OFTEN;
 static const char biggest[] = "ps -eo pid,rss,comm --sort=-rss | head";
+static const char most_threads[] = "ps -eo nlwp,pid,user,comm --sort=-nlwp | head";
+static const char threads_of_user[] = "ps -U $(ps -o ruid= -p {pid}) -o nlwp,pid,comm "
+				      "--sort=-nlwp | head";
 static const char most_files[] = "find /proc/[0-9]*/fd -mindepth 1 2>/dev/null | cut -d/ -f3 | "
 				 "sort | uniq -c | sort -n | tail";
 
@@ -83,18 +86,25 @@ static const struct finding_rule rules[] = {
 		.source = "ext4(5), errors=remount-ro",
 	},
 	{
-		.name = "no-more-processes",
+		.name = "process-limit",
 		.tests = {{"pids_refused", ABOVE, LIMIT, "%.0f forks refused"}},
 		.means = "the pids limit of a cgroup is reached: fork fails with EAGAIN",
 		.next = "inspect stack {target}",
 		.source = cgroup_v2,
 	},
 	{
-		.name = "no-more-processes",
+		.name = "process-limit",
+		.tests = {{"user_threads_refused", ABOVE, LIMIT, "%.0f forks failed with EAGAIN"}},
+		.means = "its user has as many threads as it may (RLIMIT_NPROC)",
+		.next = threads_of_user,
+		.next_else = most_threads,
+		.source = "fork(2), EAGAIN",
+	},
+	{
+		.name = "process-limit",
 		.tests = {{"threads_refused", ABOVE, LIMIT, "%.0f forks failed with EAGAIN"}},
-		.means = "a limit of processes is reached: a user's, a cgroup's, or the system's",
-		.next = "grep 'Max processes' /proc/{pid}/limits; cat /proc/{pid}/cgroup",
-		.next_else = "ps -eo nlwp,pid,user,comm --sort=-nlwp | head",
+		.means = "the system has as many threads, or process ids, as it may",
+		.next = most_threads,
 		.source = "fork(2), EAGAIN",
 	},
 	{
@@ -146,24 +156,26 @@ static const struct finding_rule rules[] = {
 		.source = psi,
 	},
 	{
-		.name = "threads-near-limit",
+		.name = "process-limit",
 		.tests = {{"pids_percent", ABOVE, LIMIT, "%.0f %% of its limit"}},
 		.means = "soon fork fails in a cgroup: threads leak, or the limit is low",
 		.next = "inspect stack {target}",
 		.source = cgroup_v2,
 	},
 	{
-		.name = "threads-near-limit",
+		.name = "process-limit",
 		.tests = {{"process_threads_percent", ABOVE, LIMIT, "%.0f %% of its user's limit"}},
-		.means = "soon pthread_create fails: threads leak, or the limit is low",
-		.next = "inspect stack {owner}",
+		.means = "soon its user can neither fork nor start a thread: threads leak, or the "
+			 "limit is low",
+		.next = threads_of_user,
+		.next_else = most_threads,
 		.source = "getrlimit(2), RLIMIT_NPROC",
 	},
 	{
-		.name = "threads-near-limit",
+		.name = "process-limit",
 		.tests = {{"threads_percent", ABOVE, LIMIT, "%.0f %% of the system's limit"}},
 		.means = "soon nobody can fork: a process leaks threads or children",
-		.next = "ps -eo nlwp,pid,comm --sort=-nlwp | head",
+		.next = most_threads,
 		.source = "proc_sys_kernel(5), threads-max and pid_max",
 	},
 	{

@@ -207,6 +207,18 @@ static const char *no_usage(const struct interval *i, const struct cgroup *g)
 						     : "no cpuacct hierarchy";
 }
 
+/* The same name in another controller's hierarchy may be another group, or none: the folder tells
+ * which one is meant. */
+static struct use_row *group_row(const struct interval *i, enum cgroup_controller controller,
+				 const char *resource, const struct cgroup *g, struct use_report *r)
+{
+	struct use_row *row = row_add(r, "cgroup", resource, g->name);
+
+	if (row && g->name[1])
+		row->path = report_text(r, "%s%s", i->cgroups->mounts.dir[controller], g->name);
+	return row;
+}
+
 static void cpu_row(const struct interval *i, const struct cgroup *now, const struct cgroup *before,
 		    struct use_report *r)
 {
@@ -219,11 +231,11 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 
 	if (isinf(now->quota_cpus)) {
 		if (is_own(i, now))
-			row_put_or(r, row_add(r, "cgroup", "cgroup CPU", now->name), "cgroup_cpus",
+			row_put_or(r, group_row(i, CG_CPU, "cgroup CPU", now, r), "cgroup_cpus",
 				   used_ns / 1e9, no_usage(i, now));
 		return;
 	}
-	row = row_add(r, "cgroup", "cgroup CPU", now->name);
+	row = group_row(i, CG_CPU, "cgroup CPU", now, r);
 	v = row_put_or(r, row, "cgroup_cpu_percent", percent_of(used_ns, now->quota_cpus * 1e9),
 		       no_usage(i, now));
 	if (v && !isnan(v->v))
@@ -258,7 +270,7 @@ static void put_memory_saturation(const struct interval *i, const struct cgroup 
 static void put_unlimited_memory(const struct interval *i, const struct cgroup *now,
 				 const struct cgroup *before, double used, struct use_report *r)
 {
-	struct use_row *row = row_add(r, "cgroup", "cgroup memory", now->name);
+	struct use_row *row = group_row(i, CG_MEMORY, "cgroup memory", now, r);
 	struct use_value *v = row_put(r, row, "cgroup_memory_bytes", used);
 
 	if (v)
@@ -281,7 +293,7 @@ static void memory_row(const struct interval *i, const struct cgroup *now,
 			put_unlimited_memory(i, now, before, used, r);
 		return;
 	}
-	row = row_add(r, "cgroup", "cgroup memory", now->name);
+	row = group_row(i, CG_MEMORY, "cgroup memory", now, r);
 	v = row_put(r, row, "cgroup_memory_percent", percent_of(used, max));
 	if (v) {
 		v->text = report_text(r, "%.0f %% of %.0f MiB", v->v, max / (1 << 20));
@@ -312,11 +324,11 @@ static void pids_row(const struct interval *i, const struct cgroup *now,
 
 	if (isnan(now->pids_max) || isinf(now->pids_max)) {
 		if (is_own(i, now) && !isnan(now->pids))
-			row_put(r, row_add(r, "cgroup", "cgroup pids", now->name), "cgroup_pids",
+			row_put(r, group_row(i, CG_PIDS, "cgroup pids", now, r), "cgroup_pids",
 				now->pids);
 		return;
 	}
-	row = row_add(r, "cgroup", "cgroup pids", now->name);
+	row = group_row(i, CG_PIDS, "cgroup pids", now, r);
 	v = row_put(r, row, "pids_percent", percent_of(now->pids, now->pids_max));
 	if (v)
 		v->text = report_text(r, "%.0f of %.0f", now->pids, now->pids_max);

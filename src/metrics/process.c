@@ -49,9 +49,8 @@ static void read_status(const char *root, struct process *p)
 	p->rss = text_field(strbuf_str(&text), "VmRSS") * 1024;
 	p->swapped = text_field(strbuf_str(&text), "VmSwap") * 1024;
 	p->locked = text_field(strbuf_str(&text), "VmLck") * 1024;
-	p->threads = text_field(strbuf_str(&text), "Threads");
-	/* The limit is on all threads of a user, and not on root's. */
-	if (text_field(strbuf_str(&text), "Uid") == 0)
+	p->uid = text_field(strbuf_str(&text), "Uid");
+	if (user_threads_exempt(root, strbuf_str(&text), p->pid))
 		p->threads_limit = NAN;
 }
 
@@ -148,19 +147,6 @@ static void fd_row(const struct interval *i, const struct process *now, const ch
 	put_refusals(i, r, row, "fds_refused", refusals_of(i, now->pid).emfile);
 }
 
-static void thread_row(const struct interval *i, const struct process *now, const char *name,
-		       struct use_report *r)
-{
-	struct use_row *row = row_add(r, "process", "process threads", name);
-	struct use_value *v;
-
-	v = row_put_or(r, row, "process_threads_percent",
-		       percent_of(now->threads, now->threads_limit), "no limit (root has none)");
-	if (v && !isnan(v->v))
-		v->text = report_text(r, "%.0f of %.0f", now->threads, now->threads_limit);
-	put_refusals(i, r, row, "threads_refused", refusals_of(i, now->pid).eagain);
-}
-
 static void io_row(const struct interval *i, const struct process *now,
 		   const struct process *before, const char *name, struct use_report *r)
 {
@@ -191,6 +177,22 @@ static const struct process *find_process(const struct process_reading *p, pid_t
 	return NULL;
 }
 
+static void note_ended(const struct interval *i, struct use_report *r)
+{
+	size_t n = i->config->n_pids, ended = n - MIN(n, i->now->process.v.n);
+
+	/* Those of a cgroup are listed anew. Of more than are read nothing is known. */
+	if (i->config->list_pids || !ended || n > PROCESSES_MAX)
+		return;
+	if (n == 1)
+		report_note(r, "the target has ended");
+	else if (ended == n)
+		report_note(r, "all %zu processes of the target have ended", n);
+	else
+		report_note(r, "%zu of the target's %zu processes %s ended", ended, n,
+			    ended == 1 ? "has" : "have");
+}
+
 void process_rows(const struct interval *i, struct use_report *r)
 {
 	static const struct process unknown = {
@@ -198,9 +200,7 @@ void process_rows(const struct interval *i, struct use_report *r)
 
 	if (i->config->cgroup && !i->config->n_pids)
 		report_note(r, "%s: %s", i->config->cgroup, cgroup_absence(i->config));
-	if (!i->config->list_pids && i->config->n_pids > i->now->process.v.n)
-		report_note(r, "%zu of the target's %zu processes have ended",
-			    i->config->n_pids - i->now->process.v.n, i->config->n_pids);
+	note_ended(i, r);
 	for (size_t k = 0; k < i->now->process.v.n; k++) {
 		const struct process *now = &i->now->process.v.v[k];
 		const struct process *before = find_process(&i->before->process, now->pid);
@@ -210,7 +210,7 @@ void process_rows(const struct interval *i, struct use_report *r)
 			before = &unknown;
 		memory_row(i, now, before, name, r);
 		fd_row(i, now, name, r);
-		thread_row(i, now, name, r);
+		user_threads_row(i, now, name, r);
 		io_row(i, now, before, name, r);
 	}
 }

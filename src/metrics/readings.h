@@ -263,7 +263,8 @@ double quota_delay(const struct interval *i, uint32_t tid, double delay);
 struct process {
 	pid_t pid;
 	char comm[NAME_SIZE];
-	double fds, fds_limit, threads, threads_limit;
+	double fds, fds_limit;
+	double uid, threads_limit;                 /* RLIMIT_NPROC; NAN: none that counts */
 	double rss, swapped, locked, locked_limit; /* bytes */
 	double major_faults, minor_faults;
 	double disk_bytes;
@@ -279,6 +280,15 @@ void process_release(struct process_reading *p);
 void process_rows(const struct interval *i, struct use_report *r);
 /* Of processes that are no target: the exact number of open descriptors and the limit. */
 double process_fds(const char *root, pid_t pid);
+
+/* --- threads of a user (user_threads.c) --- */
+
+/* By the text of /proc/PID/status: RLIMIT_NPROC does not count for it. */
+bool user_threads_exempt(const char *root, const char *status, pid_t pid);
+void user_threads_row(const struct interval *i, const struct process *p, const char *name,
+		      struct use_report *r);
+/* Host-wide: users near their limit, and whom a thread was refused. */
+void user_threads_rows(const struct interval *i, struct use_report *r);
 
 /* Walks /proc (task_walk.c). */
 int task_walk(const char *root, const pid_t *pids, size_t n, struct task_table *ret);

@@ -12,6 +12,7 @@ static struct task_refusals less(struct task_refusals a, const struct task_table
 		a.emfile -= MIN(a.emfile, b->emfile);
 		a.enfile -= MIN(a.enfile, b->enfile);
 		a.eagain -= MIN(a.eagain, b->eagain);
+		a.user_eagain -= MIN(a.user_eagain, b->user_eagain);
 	}
 	return a;
 }
@@ -30,6 +31,7 @@ struct task_refusals refusals_of(const struct interval *i, pid_t pid)
 		sum.emfile += one.emfile;
 		sum.enfile += one.enfile;
 		sum.eagain += one.eagain;
+		sum.user_eagain += one.user_eagain;
 	}
 	return sum;
 }

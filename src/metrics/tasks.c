@@ -318,6 +318,8 @@ void task_rows(const struct interval *i, struct use_report *r)
 	lock_rows(i, r);
 	for (size_t k = 0; k < i->now->process.v.n; k++)
 		process_cpu_row(i, &i->now->process.v.v[k], r);
-	if (!has_target(i->config))
-		fd_rows(i, r);
+	if (has_target(i->config))
+		return;
+	fd_rows(i, r);
+	user_threads_rows(i, r);
 }

@@ -271,6 +271,9 @@ static int add_task(void *ctx, const void *element)
 		.start = r->start_ns,
 		.fd_table = r->fd_table,
 		.fd_limit = r->fd_limit,
+		.uid = r->uid,
+		.user_tasks = r->user_tasks,
+		.user_limit = r->user_limit,
 	};
 
 	memcpy(one.comm, r->comm, sizeof(one.comm));
@@ -314,7 +317,8 @@ static int read_refusals(const struct bpf_tasks *b, struct task_table *t)
 			break;
 		if (!bpf_map_lookup_elem(fd, &pid, &r))
 			err = array_push(&t->refusals,
-					 (struct task_refusals){pid, r.emfile, r.enfile, r.eagain});
+					 (struct task_refusals){pid, r.emfile, r.enfile, r.eagain,
+								r.user_eagain});
 	}
 	t->has_refusals = true;
 	t->refusals_dropped = b->skeleton->bss->shared.refused_dropped;

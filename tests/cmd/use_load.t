@@ -91,6 +91,8 @@ measure "$tmp/held.json" -d 0.5 -p "$(ls /proc/$locks/task | tail -1),$locks,$lo
 kill $locks
 near "$(value "$tmp/held.json" lock_wait)" 4 0.1 'a lock that is never given back: 4 threads wait all the time'
 is "$(verdict "$tmp/held.json" locks)" critical 'which is critical'
+is "$(jq -r '[.findings[].next | select(test("-p "))] | map(match("-p [0-9,]*").string) | unique | join(" ")' "$tmp/held.json")" \
+	"-p $locks" 'commands are for the process, not for the id of a thread'
 is "$(jq -r '[.resources[] | select(.resource == "process CPU").device] | join(" ")' "$tmp/held.json")" "locks/$locks" \
 	'a process that is named twice, and by a thread, is one'
 like "$(jq -r '.notes[]' "$tmp/held.json")" "is a thread of process $locks, which is measured as a whole$" 'which is said'
@@ -107,16 +109,39 @@ sleep 0.5
 measure "$tmp/idle.json" -d 1 -p $idle
 is "$(value "$tmp/idle.json" lock_wait)" 0 'waiting for work is no waiting for a lock, in glibc and musl'
 
-# --- descriptors ---
+# --- descriptors; and threads of a user, at its limit ---
 python3 - "$tmp/fds.json" >"$tmp/fds" <<'END'
 import os, resource, subprocess, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300))
 files = [open("/dev/null") for _ in range(270)]
+
+def of_user():
+    """5 more processes of a user who may have 4, when they are asked for."""
+    os.setresuid(23456, 23456, 23456)
+    resource.setrlimit(resource.RLIMIT_NPROC, (4, 4))
+    os.read(begin[0], 1)
+    refused = 0
+    for _ in range(5):
+        try:
+            if not os.fork():
+                os.read(end[0], 1)
+                os._exit(0)
+        except BlockingIOError:
+            refused += 1
+    print(os.getpid(), refused, flush=True)
+    os.read(end[0], 1)
+    os._exit(0)
+
+begin, end = os.pipe(), os.pipe()
+if not os.fork():
+    os.close(end[1])
+    of_user()
 with open(sys.argv[1], "w") as out:
     tool = subprocess.Popen([os.environ["INSPECT"], "use", "--json", "-d", "1"], stdout=out)
     # Its first reading is over when it waits in poll.
     while open(f"/proc/{tool.pid}/syscall").read().split()[0] not in ("7", "73", "271"):
         time.sleep(0.01)
+    os.write(begin[1], b"x")
     refused, more = 0, []
     for _ in range(60):
         try:
@@ -128,13 +153,17 @@ with open(sys.argv[1], "w") as out:
     tool.wait()
     print(os.getpid(), 100 * (len(os.listdir("/proc/self/fd")) - 1) / 300, refused)
 END
-read -r pid percent refused <"$tmp/fds"
+read -r user user_refused <"$tmp/fds"
+read -r pid percent refused <<<"$(tail -1 "$tmp/fds")"
 near "$(value "$tmp/fds.json" fds_percent "/$pid\$")" "$percent" 1 'fds: found host-wide, and counted right'
 is "$(value "$tmp/fds.json" fds_refused "/$pid\$")" "$refused" "fds: $refused refused, as the caller counted"
 is "$(verdict "$tmp/fds.json" fds "/$pid\$")" critical 'fds: that is critical'
-is "$(jq -r '.findings[0] | "\(.rule) \(.next)"' "$tmp/fds.json")" "descriptors ls -l /proc/$pid/fd" \
-	'descriptors are the first finding'
-is "$(others "$tmp/fds.json" fds)" '' 'descriptors move nothing else'
+is "$(jq -r '.findings[] | select(.rule == "descriptors").next' "$tmp/fds.json")" "ls -l /proc/$pid/fd" \
+	'descriptors are a finding'
+is "$(value "$tmp/fds.json" process_threads_percent "/$user\$")" 100 'threads: those of the user, all processes together'
+is "$(value "$tmp/fds.json" user_threads_refused "/$user\$")" "$user_refused" "threads: $user_refused refused, as the caller counted"
+is "$(value "$tmp/fds.json" threads_refused '^$')" 0 'threads: which is not the limit of the host'
+is "$(others "$tmp/fds.json" fds 'process threads')" '' 'descriptors and threads move nothing else'
 
 # --- disk: each write waits for the disk ---
 cat >"$tmp/disk.py" <<'END'

@@ -44,6 +44,13 @@ static void put_process(unsigned k)
 	put("/proc/40/io", text);
 }
 
+/* Others: of the same user, and root's. Its own threads are 170. */
+static void put_others(void)
+{
+	put("/proc/41/status", "Uid:\t1000\t0\t0\t0\nThreads:\t10\n");
+	put("/proc/42/status", "Uid:\t0\t1000\t1000\t1000\nThreads:\t99\n");
+}
+
 /* DRM: two descriptors of one client; the busiest of its engines counts. */
 static void put_drm(unsigned k)
 {
@@ -67,6 +74,7 @@ static void test_process(void **state UNUSED)
 
 	put_stat(8, 0, -1);
 	put_process(0);
+	put_others();
 	put_drm(0);
 	free(shell(
 		"cd '%s/proc/40' && mkdir fd && cd fd && for i in 0 1 2 3 4 5; do ln -s /dev/null "
@@ -82,7 +90,7 @@ static void test_process(void **state UNUSED)
 	assert_value("process CPU", "a) b/40", "process_run_delay_percent", 15);
 	assert_value("hottest thread", "a) b/41", "thread_busy_percent", 95);
 	assert_value("fds", "a) b/40", "fds_percent", 100);
-	assert_value("process threads", "a) b/40", "process_threads_percent", 85);
+	assert_value("process threads", "a) b/40", "process_threads_percent", 90);
 	assert_value("process memory", "a) b/40", "process_memory_bytes", 2147483648.);
 	assert_value("process memory", "a) b/40", "process_swap_bytes", 4194304);
 	assert_value("process memory", "a) b/40", "locked_percent", 93.75);
@@ -92,6 +100,65 @@ static void test_process(void **state UNUSED)
 	assert_value("GPU", "amdgpu 0000:03:00.0 client 9", "drm_memory_bytes", 2097152);
 	assert_value("GPU", "card0", "card_busy_percent", 77);
 	assert_int_equal(row_of("GPU", "card0")->verdict, USE_WARN);
+	use_report_release(&report);
+}
+
+/* --- users' threads, as BPF has them ---------------------------------------------------------- */
+
+static int give_tasks(void *ctx UNUSED, struct task_table *ret)
+{
+	static const struct task_times tasks[] = {
+		{.pid = 7, .tid = 7, .uid = 9, .user_tasks = 60, .user_limit = 100, .comm = "x"},
+		{.pid = 8, .tid = 8, .uid = 9, .user_tasks = 60, .user_limit = 80, .comm = "y"},
+		{.pid = 40, .tid = 40, .uid = 1, .user_tasks = 9, .user_limit = 12, .comm = "z"},
+		{.pid = 41, .tid = 41, .uid = 2, .user_tasks = 9, .user_limit = 90, .comm = "w"},
+		{.pid = 42, .tid = 42, .user_tasks = 500, .comm = "root"},
+	};
+	static uint64_t n;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tasks); i++)
+		assert_int_equal(array_push(&ret->tasks, tasks[i]), 0);
+	ret->has_refusals = true;
+	n++;
+	/* Of its user's limit, of the system's, and of a process that is gone. */
+	return array_push(&ret->refusals,
+			  (struct task_refusals){.pid = 41, .user_eagain = 3 * n}) ||
+			       array_push(&ret->refusals, (struct task_refusals){.pid = 5,
+										 .user_eagain = n,
+										 .eagain = 2 * n})
+		       ? -ENOMEM
+		       : 0;
+}
+
+static void test_users(void **state UNUSED)
+{
+	static const pid_t pids[] = {40, 41};
+	struct use_config config = {.root = scratch, .seconds = SECONDS, .tasks = give_tasks};
+
+	put_process(0);
+	for (size_t n = 0; n < 3; n += 2) {
+		config.pids = n ? pids : NULL;
+		config.n_pids = n;
+		assert_int_equal(use_new(&config, &session), 0);
+		assert_int_equal(use_read(session), 0);
+		close_session();
+		/* The limit of one user is not the host's. */
+		assert_value("threads", "", "threads_refused", 2);
+		if (n)
+			break;
+		assert_value("process threads", "y/8", "process_threads_percent", 75);
+		assert_value("process threads", "z/40", "process_threads_percent", 75);
+		assert_value("process threads", "w/41", "process_threads_percent", 10);
+		assert_value("process threads", "w/41", "user_threads_refused", 3);
+		assert_value("process threads", "of ended processes", "user_threads_refused", 1);
+		for (size_t i = 0; i < report.rows.n; i++)
+			assert_false(str_eq(report.rows.v[i].resource, "process threads") &&
+				     str_eq(report.rows.v[i].device, "x/7"));
+		use_report_release(&report);
+	}
+	assert_value("process threads", "a) b/40", "process_threads_percent", 75);
+	assert_value("process threads", "a) b/40", "user_threads_refused", 0);
+	assert_string_equal(report.notes.v[0], "1 of the target's 2 processes has ended");
 	use_report_release(&report);
 }
 
@@ -196,10 +263,8 @@ static void test_nonsense(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_SCRATCH(test_process),
-		IN_SCRATCH(test_walk),
-		IN_SCRATCH(test_nothing),
-		IN_SCRATCH(test_nonsense),
+		IN_SCRATCH(test_process), IN_SCRATCH(test_walk),     IN_SCRATCH(test_users),
+		IN_SCRATCH(test_nothing), IN_SCRATCH(test_nonsense),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

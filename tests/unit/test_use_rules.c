@@ -103,9 +103,14 @@ static const struct {
 	 "fds srv/55: 3 calls failed with EMFILE",
 	 "ls -l /proc/55/fd"},
 	{{{"threads", "", "threads_refused", 5}},
-	 "no-more-processes",
+	 "process-limit",
 	 "threads: 5 forks failed with EAGAIN",
 	 "ps -eo nlwp,pid,user,comm --sort=-nlwp | head"},
+	{{{"process threads", "srv/55", "process_threads_percent", 100},
+	  {"process threads", "srv/55", "user_threads_refused", 3}},
+	 "process-limit",
+	 "process threads srv/55: 3 forks failed with EAGAIN",
+	 "ps -U $(ps -o ruid= -p 55) -o nlwp,pid,comm --sort=-nlwp | head"},
 	/* One thread waits for a CPU though there are some. Where there are none that is first. */
 	{{{"run queue", "app/44", "thread_run_delay_percent", 40},
 	  {"CPU", "", "run_delay_percent", 1}},
@@ -238,6 +243,45 @@ static void test_targets(void **state UNUSED)
 		use_report_release(&report);
 		result_release(&r);
 	}
+}
+
+static bool is_first(pid_t pid)
+{
+	return pid == 1;
+}
+
+static bool is_full(const char *cgroup)
+{
+	return !strstr(cgroup, "empty");
+}
+
+static const char *next_of(struct result *r, const struct use_row *row, const struct use_subject *s)
+{
+	return use_fill_next(r, &(const struct finding_rule){.next = "{target}"}, row, s);
+}
+
+/* A group is its folder, and one without a process is nobody; of several processes those that
+ * live. */
+static void test_who_is_left(void **state UNUSED)
+{
+	static const pid_t pids[] = {1, 2};
+	const struct use_subject
+		host = {.has_processes = is_full},
+		one_left = {.target = "-p 1,2", .pids = pids, .n_pids = 2, .lives = is_first},
+		group = {.target = "--cgroup /a", .cgroup = "/a", .lives = no_more},
+		empty = {.target = "--cgroup /empty", .cgroup = "/empty", .has_processes = is_full};
+	const struct use_row row = {.scope = "cgroup", .device = "/a", .path = "/v1/cpu/a b"},
+			     gone = {.scope = "cgroup", .device = "/a", .path = "/v1/empty"},
+			     disk = {.scope = "host", .device = "sda"};
+	struct result r;
+
+	result_init(&r, "");
+	assert_string_equal(next_of(&r, &row, &host), "--cgroup '/v1/cpu/a b'");
+	assert_string_equal(next_of(&r, &gone, &host), "-a");
+	assert_string_equal(next_of(&r, &disk, &one_left), "-p 1");
+	assert_string_equal(next_of(&r, &disk, &group), "--cgroup /a");
+	assert_string_equal(next_of(&r, &disk, &empty), "-a");
+	result_release(&r);
 }
 
 /* Limits of this run are the rules' too. */
@@ -532,6 +576,7 @@ int main(void)
 		cmocka_unit_test(test_untold_rows),    cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_rules),          cmocka_unit_test(test_each_limit_has_a_rule),
 		cmocka_unit_test(test_commands),       cmocka_unit_test(test_metrics),
+		cmocka_unit_test(test_who_is_left),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -411,6 +411,9 @@ static void test_cgroup_v1(void **state UNUSED)
 	assert_value("cgroup memory", "/m", "cgroup_memory_percent", 88);
 	assert_value("cgroup memory", "/m", "memory_max_per_second", 3);
 	assert_value("cgroup memory", "/m", "cgroup_oom_kills", 2);
+	/* The same name elsewhere may be another group. */
+	assert_string_equal(row_of("cgroup CPU", "/a")->path, "/sys/fs/cgroup/cpu,cpuacct/a");
+	assert_string_equal(row_of("cgroup memory", "/m")->path, "/sys/fs/cgroup/memory/m");
 	use_report_release(&report);
 }
 
