@@ -3,13 +3,25 @@
 #include "engine.h"
 #include "http.h"
 
-enum { PAGE_BYTES_MAX = 16 << 20, GET_MS = 1000, TRY_MS = 300, URL_SIZE = 256, WHY_SIZE = 160 };
+#include <fcntl.h>
+#include <inspect/clock.h>
+
+enum {
+	PAGE_BYTES_MAX = 16 << 20,
+	GET_MS = 1000,
+	TRY_MS = 300,
+	FIND_MS = 1000, /* all ports together */
+	URL_SIZE = 256,
+	WHY_SIZE = 160,
+};
 
 struct engine_session {
 	struct http *http;
 	char url[URL_SIZE]; /* "" none was found */
 	char why[WHY_SIZE];
 	bool found; /* by itself */
+	pid_t pid;  /* whose network it is in; 0: ours */
+	int net_fd; /* that network; -1 */
 };
 
 struct engine_reading {
@@ -50,33 +62,76 @@ static int get_page(const struct engine_session *e, const char *url, unsigned ti
 	return err;
 }
 
-/* Ports of the target are asked one after the other, as a monitoring system would. */
-static void find(struct engine_session *e, const struct use_config *c)
+static int open_network(const char *root, pid_t pid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "%.32s/proc/%d/ns/net", root, (int)pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Whether there are metrics of an engine. */
+static bool try_port(struct engine_session *e, const struct engine_port *p, uint64_t end_ns)
 {
 	static const char *const paths[] = {"/metrics", "/prometheus/metrics"};
-	unsigned ports[ENGINE_PORTS_MAX];
-	const char *reason = "";
-	size_t n = engine_ports(c->root, c->pids, c->n_pids, ports, &reason);
 	struct engine_page page;
 	char why[WHY_SIZE];
 
+	for (size_t k = 0; k < ARRAY_SIZE(paths); k++) {
+		uint64_t now_ns = clock_now_ns();
+		uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns) / NSEC_PER_MSEC : 0;
+		char url[URL_SIZE];
+		int err;
+
+		if (!left_ms)
+			return false;
+		snprintf(url, sizeof(url), "http://%s:%u%s", p->v6 ? "[::1]" : "127.0.0.1", p->port,
+			 paths[k]);
+		err = get_page(e, url, (unsigned)MIN(left_ms, (uint64_t)TRY_MS), &page, why);
+		if (!err) {
+			memcpy(e->url, url, sizeof(e->url));
+			return true;
+		}
+		if (err == -ETIMEDOUT || err == -EIO)
+			return false; /* no HTTP: nor by another path */
+	}
+	return false;
+}
+
+/* Ports of the target are asked one after the other, as a monitoring system would. */
+static void find(struct engine_session *e, const struct use_config *c)
+{
+	uint64_t end_ns = clock_now_ns() + FIND_MS * NSEC_PER_MSEC;
+	struct engine_port ports[ENGINE_PORTS_MAX];
+	const char *reason = "";
+	size_t n = engine_ports(c->root, c->pids, c->n_pids, ports, &reason);
+
 	snprintf(e->why, sizeof(e->why), "%s",
 		 n ? "no port that the target listens on has metrics of an engine" : reason);
-	for (size_t i = 0; i < n; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(paths); k++) {
-			char url[URL_SIZE];
-			int err;
+	for (size_t i = 0; i < n && !e->found; i++) {
+		int fd = ports[i].pid ? open_network(c->root, ports[i].pid) : -1;
 
-			snprintf(url, sizeof(url), "http://127.0.0.1:%u%s", ports[i], paths[k]);
-			err = get_page(e, url, TRY_MS, &page, why);
-			if (err == -ETIMEDOUT || err == -EIO)
-				break; /* no HTTP: nor by another path */
-			if (err)
-				continue;
-			memcpy(e->url, url, sizeof(e->url));
-			e->found = true;
-			return;
+		if (ports[i].pid && !http_may_enter(fd)) {
+			snprintf(e->why, sizeof(e->why),
+				 "the target is in another network namespace, which root alone may "
+				 "enter");
+		} else {
+			http_set_network(e->http, fd);
+			e->found = try_port(e, &ports[i], end_ns);
 		}
+		if (!e->found) {
+			closep(&fd);
+			continue;
+		}
+		e->pid = ports[i].pid;
+		e->net_fd = fd;
+	}
+	if (!e->found)
+		http_set_network(e->http, -1);
+	if (!e->found && clock_now_ns() >= end_ns)
+		snprintf(
+			e->why, sizeof(e->why), "%s",
+			"the ports that the target listens on do not answer in time: --engine URL");
 }
 
 struct engine_session *engine_open(const struct use_config *c)
@@ -86,6 +141,7 @@ struct engine_session *engine_open(const struct use_config *c)
 
 	if (!e)
 		return NULL;
+	e->net_fd = -1;
 	e->http = http_open(&reason);
 	if (!e->http)
 		snprintf(e->why, sizeof(e->why), "%s", reason);
@@ -101,6 +157,7 @@ void engine_close(struct engine_session *e)
 	if (!e)
 		return;
 	http_close(e->http);
+	closep(&e->net_fd);
 	free(e);
 }
 
@@ -115,6 +172,22 @@ void engine_read(struct engine_session *e, struct engine_reading *ret)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
+static const char not_exported[] = "not exported by this engine";
+
+/* Why there is no value. */
+static const char *lacks(const struct interval *i, enum engine_value value, struct use_report *r)
+{
+	const struct engine_page *now = &i->now->engine->page, *before = &i->before->engine->page;
+	const struct engine_page *odd = now->is_odd[value] ? now : before;
+
+	if (odd->is_odd[value])
+		return report_text(r, "the engine exports it, but as %s: it has no value",
+				   isnan(odd->odd[value])   ? "NaN"
+				   : isinf(odd->odd[value]) ? "an infinity"
+							    : "a negative number");
+	return isnan(now->values[value]) ? not_exported : "it was not exported before";
+}
+
 static void queue_row(const struct interval *i, const char *name, struct use_report *r)
 {
 	const double *now = i->now->engine->page.values, *before = i->before->engine->page.values;
@@ -123,8 +196,8 @@ static void queue_row(const struct interval *i, const char *name, struct use_rep
 	struct use_row *row = row_add(r, "engine", "request queue", name);
 	struct use_value *v;
 
-	row_put_or(r, row, "requests_running", now[ENGINE_RUNNING], "not exported");
-	row_put_or(r, row, "requests_waiting", now[ENGINE_WAITING], "not exported");
+	row_put_or(r, row, "requests_running", now[ENGINE_RUNNING], lacks(i, ENGINE_RUNNING, r));
+	row_put_or(r, row, "requests_waiting", now[ENGINE_WAITING], lacks(i, ENGINE_WAITING, r));
 	if (now[ENGINE_WAITING] >= 0 && now[ENGINE_RUNNING] >= 0) {
 		v = row_put(r, row, "waiting_per_running",
 			    now[ENGINE_WAITING] / fmax(now[ENGINE_RUNNING], 1));
@@ -134,7 +207,8 @@ static void queue_row(const struct interval *i, const char *name, struct use_rep
 	if (!isnan(queue))
 		row_put(r, row, "queue_time_p99_ms", queue * 1e3);
 	row_put_or(r, row, "requests_failed_per_second",
-		   rate_of(now[ENGINE_FAILED], before[ENGINE_FAILED], i->seconds), "not exported");
+		   rate_of(now[ENGINE_FAILED], before[ENGINE_FAILED], i->seconds),
+		   lacks(i, ENGINE_FAILED, r));
 }
 
 static void kv_row(const struct interval *i, const char *name, struct use_report *r)
@@ -142,10 +216,10 @@ static void kv_row(const struct interval *i, const char *name, struct use_report
 	const double *now = i->now->engine->page.values, *before = i->before->engine->page.values;
 	struct use_row *row = row_add(r, "engine", "KV cache", name);
 
-	row_put_or(r, row, "kv_cache_percent", 100 * now[ENGINE_KV], "not exported by this engine");
+	row_put_or(r, row, "kv_cache_percent", 100 * now[ENGINE_KV], lacks(i, ENGINE_KV, r));
 	row_put_or(r, row, "preemptions_per_second",
 		   rate_of(now[ENGINE_PREEMPTED], before[ENGINE_PREEMPTED], i->seconds),
-		   "not exported by this engine");
+		   lacks(i, ENGINE_PREEMPTED, r));
 }
 
 static void time_rows(const struct interval *i, const char *name, struct use_report *r)
@@ -193,7 +267,10 @@ void engine_rows(const struct interval *i, struct use_report *r)
 			report_note(r, "--engine %s gave nothing: %s", i->config->engine, why);
 		return;
 	}
-	if (i->engine->found)
+	if (i->engine->pid)
+		report_note(r, "%s was found at %s in the network of process %d", name,
+			    i->engine->url, (int)i->engine->pid);
+	else if (i->engine->found)
 		report_note(r, "%s was found at %s", name, i->engine->url);
 	if (now->page.bad_lines)
 		report_note(r, "%d lines of %s are no metrics", now->page.bad_lines,

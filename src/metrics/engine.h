@@ -37,7 +37,9 @@ struct engine_histogram {
 
 struct engine_page {
 	const char *engine;           /* "vLLM"; NULL: none that is known */
-	double values[ENGINE_VALUES]; /* NAN: not there */
+	double values[ENGINE_VALUES]; /* NAN: not there, or no number */
+	double odd[ENGINE_VALUES];    /* what is there instead of one: NAN, INFINITY, below 0 */
+	bool is_odd[ENGINE_VALUES];
 	struct engine_histogram times[ENGINE_TIMES];
 	int bad_lines;
 };
@@ -50,10 +52,17 @@ int engine_parse(const char *text, size_t n, struct engine_page *ret);
 double engine_quantile(const struct engine_histogram *now, const struct engine_histogram *before,
 		       double quantile);
 
-/* Ports of loopback or any address on which the pids listen (engine_find.c). How many; 0 with a
- * reason. */
+/* Where a process listens, as who is on its machine reaches it. */
+struct engine_port {
+	unsigned port;
+	bool v6;   /* on ::1 alone */
+	pid_t pid; /* whose network namespace it is; 0: ours */
+};
+
+/* Ports of loopback or any address on which the pids listen, those that engines have by themselves
+ * first (engine_find.c). How many; 0 with a reason. */
 enum { ENGINE_PORTS_MAX = 16 };
-size_t engine_ports(const char *root, const pid_t *pids, size_t n, unsigned *ret_ports,
+size_t engine_ports(const char *root, const pid_t *pids, size_t n, struct engine_port *ret_ports,
 		    const char **ret_reason);
 
 #endif

@@ -13,7 +13,7 @@ static void inodes_release(inode_list *l)
 	array_release(l);
 }
 
-static void add_sockets(const char *root, pid_t pid, inode_list *l)
+static bool add_sockets(const char *root, pid_t pid, inode_list *l)
 {
 	char path[PATH_SIZE];
 	DIR *dir;
@@ -21,7 +21,7 @@ static void add_sockets(const char *root, pid_t pid, inode_list *l)
 	snprintf(path, sizeof(path), "%s/proc/%d/fd", root, (int)pid);
 	dir = opendir(path);
 	if (!dir)
-		return;
+		return false;
 	for (struct dirent *e; l->n < SOCKETS_MAX && (e = readdir(dir));) {
 		char link[64];
 		ssize_t n = readlinkat(dirfd(dir), e->d_name, link, sizeof(link) - 1);
@@ -34,14 +34,16 @@ static void add_sockets(const char *root, pid_t pid, inode_list *l)
 			break;
 	}
 	closedir(dir);
+	return true;
 }
+
+static const char v6_loopback[] = "00000000000000000000000001000000";
 
 /* Any address, or loopback: as the kernel prints them, each 32 bits in the CPU's byte order. */
 static bool is_local(const char *address)
 {
 	static const char *const known[] = {"00000000", "0100007F",
-					    "00000000000000000000000000000000",
-					    "00000000000000000000000001000000",
+					    "00000000000000000000000000000000", v6_loopback,
 					    "0000000000000000FFFF00000100007F"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
@@ -58,17 +60,17 @@ static bool has_inode(const inode_list *l, unsigned long inode)
 	return false;
 }
 
-static bool has_port(const unsigned *ports, size_t n, unsigned port)
+static bool has_port(const struct engine_port *ports, size_t n, const struct engine_port *like)
 {
 	for (size_t i = 0; i < n; i++)
-		if (ports[i] == port)
+		if (ports[i].port == like->port && ports[i].pid == like->pid)
 			return true;
 	return false;
 }
 
 /* "0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 12345 …" */
 static size_t add_ports(const char *root, pid_t pid, const char *file, const inode_list *sockets,
-			unsigned *ports, size_t n)
+			struct engine_port like, struct engine_port *ports, size_t n)
 {
 	CLEANUP(strbuf_release) struct strbuf text = {0};
 	char line[512];
@@ -76,32 +78,62 @@ static size_t add_ports(const char *root, pid_t pid, const char *file, const ino
 	root_read(root, &text, TEXT_MAX, "/proc/%d/net/%s", (int)pid, file);
 	for (const char *at = strbuf_str(&text); next_line(&at, line, sizeof(line));) {
 		char address[33];
-		unsigned port, state;
+		unsigned state;
 		unsigned long inode;
 
 		if (n == ENGINE_PORTS_MAX ||
 		    sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*u %*u %lu", address,
-			   &port, &state, &inode) != 4 ||
+			   &like.port, &state, &inode) != 4 ||
 		    state != STATE_LISTEN || !is_local(address) || !has_inode(sockets, inode) ||
-		    has_port(ports, n, port))
+		    has_port(ports, n, &like))
 			continue;
-		ports[n++] = port;
+		like.v6 = str_eq(address, v6_loopback);
+		ports[n++] = like;
 	}
 	return n;
 }
 
-static bool is_our_network(const char *root, pid_t pid)
+/* "net:[4026531840]"; 0 not readable. */
+static ssize_t read_network(const char *path, char *ret, size_t size)
 {
-	char path[PATH_SIZE], ours[64], theirs[64];
-	ssize_t a, b;
+	ssize_t n = readlink(path, ret, size);
 
-	snprintf(path, sizeof(path), "%s/proc/%d/ns/net", root, (int)pid);
-	a = readlink("/proc/self/ns/net", ours, sizeof(ours));
-	b = readlink(path, theirs, sizeof(theirs));
-	return b < 0 || (a == b && memcmp(ours, theirs, (size_t)a) == 0);
+	return n > 0 && (size_t)n < size ? n : 0;
 }
 
-size_t engine_ports(const char *root, const pid_t *pids, size_t n, unsigned *ret_ports,
+/* Also when it cannot be told. pid 0: ours. */
+static bool is_same_network(const char *root, pid_t pid, pid_t other)
+{
+	char path[PATH_SIZE], a[64], b[64];
+	ssize_t n, m;
+
+	snprintf(path, sizeof(path), "%s/proc/%d/ns/net", root, (int)pid);
+	n = read_network(path, a, sizeof(a));
+	snprintf(path, sizeof(path), "%s/proc/%d/ns/net", root, (int)other);
+	m = read_network(other ? path : "/proc/self/ns/net", b, sizeof(b));
+	return !n || !m || (n == m && memcmp(a, b, (size_t)n) == 0);
+}
+
+/* The ports that engines take by themselves are asked first. Source: their documentation. */
+static unsigned rank_of(const struct engine_port *p)
+{
+	static const unsigned usual[] = {8000 /* vLLM, TensorRT-LLM */, 30000 /* SGLang */,
+					 8002 /* Triton */, 8080 /* llama.cpp */, 3000 /* TGI */};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(usual); i++)
+		if (p->port == usual[i])
+			return ARRAY_SIZE(usual) - i;
+	return 0;
+}
+
+static int compare_ports(const void *a, const void *b)
+{
+	unsigned x = rank_of(a), y = rank_of(b);
+
+	return (x < y) - (x > y);
+}
+
+size_t engine_ports(const char *root, const pid_t *pids, size_t n, struct engine_port *ret_ports,
 		    const char **ret_reason)
 {
 	size_t n_ports = 0;
@@ -109,15 +141,19 @@ size_t engine_ports(const char *root, const pid_t *pids, size_t n, unsigned *ret
 	*ret_reason = "the target listens on no local port";
 	for (size_t i = 0; i < n && n_ports < ENGINE_PORTS_MAX; i++) {
 		CLEANUP(inodes_release) inode_list sockets = {0};
+		struct engine_port like = {.pid = is_same_network(root, pids[i], 0) ? 0 : pids[i]};
 
-		if (!is_our_network(root, pids[i])) {
-			*ret_reason = "the target is in another network namespace: nsenter -n -t "
-				      "PID inspect use --engine URL";
-			continue;
-		}
-		add_sockets(root, pids[i], &sockets);
-		n_ports = add_ports(root, pids[i], "tcp", &sockets, ret_ports, n_ports);
-		n_ports = add_ports(root, pids[i], "tcp6", &sockets, ret_ports, n_ports);
+		/* Of a network that others of the target are in too the first one will do. */
+		for (size_t k = 0; like.pid && k < n_ports; k++)
+			if (ret_ports[k].pid && is_same_network(root, ret_ports[k].pid, like.pid))
+				like.pid = ret_ports[k].pid;
+		if (!add_sockets(root, pids[i], &sockets))
+			*ret_reason = "the target's descriptors are not readable for this user: "
+				      "which ports it listens on is not known";
+		n_ports = add_ports(root, pids[i], "tcp", &sockets, like, ret_ports, n_ports);
+		n_ports = add_ports(root, pids[i], "tcp6", &sockets, like, ret_ports, n_ports);
 	}
+	if (n_ports)
+		qsort(ret_ports, n_ports, sizeof(*ret_ports), compare_ports);
 	return n_ports;
 }

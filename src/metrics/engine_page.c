@@ -156,9 +156,12 @@ static void add_value(struct parse *p, size_t i, const struct prometheus_sample 
 {
 	double *at = &p->page->values[names[i].value];
 
-	if (!isfinite(s->v) || s->v < 0)
-		return;
 	p->page->engine = names[i].engine;
+	if (!isfinite(s->v) || s->v < 0) {
+		p->page->odd[names[i].value] = s->v;
+		p->page->is_odd[names[i].value] = true;
+		return;
+	}
 	if (names[i].combine == MAXIMUM)
 		*at = fmax(*at, s->v);
 	else
@@ -223,6 +226,17 @@ static void take_sample(void *ctx, const struct prometheus_sample *s)
 	take_bucket(p->page, s);
 }
 
+static void take_else(struct engine_page *p, enum engine_value of, enum engine_value other)
+{
+	if (!isnan(p->values[of]))
+		return;
+	p->values[of] = p->values[other];
+	if (!p->is_odd[other])
+		return;
+	p->is_odd[of] = true;
+	p->odd[of] = p->odd[other];
+}
+
 int engine_parse(const char *text, size_t n, struct engine_page *ret)
 {
 	struct parse p = {.page = ret};
@@ -233,12 +247,14 @@ int engine_parse(const char *text, size_t n, struct engine_page *ret)
 	for (size_t i = 0; i < ENGINE_VALUES; i++)
 		ret->values[i] = NAN;
 	bad = prometheus_parse(text, n, take_sample, &p);
-	if (isnan(v[ENGINE_RUNNING]))
-		v[ENGINE_RUNNING] = v[ENGINE_RUNNING_ELSE];
-	if (isnan(v[ENGINE_WAITING]))
-		v[ENGINE_WAITING] = v[ENGINE_WAITING_ELSE];
+	take_else(ret, ENGINE_RUNNING, ENGINE_RUNNING_ELSE);
+	take_else(ret, ENGINE_WAITING, ENGINE_WAITING_ELSE);
 	if (isnan(v[ENGINE_KV]) && v[ENGINE_KV_ALL] > 0)
 		v[ENGINE_KV] = v[ENGINE_KV_USED] / v[ENGINE_KV_ALL];
+	if (ret->is_odd[ENGINE_KV_USED] || ret->is_odd[ENGINE_KV_ALL]) {
+		ret->is_odd[ENGINE_KV] = true;
+		ret->odd[ENGINE_KV] = NAN;
+	}
 	ret->bad_lines = MAX(bad, 0);
 	return bad < 0 ? bad : 0;
 }

@@ -2,6 +2,10 @@
 #include "http.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <inspect/clock.h>
+#include <sched.h>
+#include <sys/socket.h>
 
 /* Numbers of <curl/curl.h>, whose package is not needed for building. They are part of its ABI. */
 enum {
@@ -10,7 +14,11 @@ enum {
 	CURLOPT_PROXY = 10004,
 	CURLOPT_WRITEFUNCTION = 20011,
 	CURLOPT_USERAGENT = 10018,
+	CURLOPT_ACCEPT_ENCODING = 10102,
+	CURLOPT_OPENSOCKETFUNCTION = 20163,
+	CURLOPT_OPENSOCKETDATA = 10164,
 	CURLOPT_FOLLOWLOCATION = 52,
+	CURLOPT_FORBID_REUSE = 75,
 	CURLOPT_NOSIGNAL = 99,
 	CURLOPT_TIMEOUT_MS = 155,
 	CURLOPT_CONNECTTIMEOUT_MS = 156,
@@ -32,6 +40,11 @@ typedef int perform_fn(void *easy);
 typedef int getinfo_fn(void *easy, int info, ...);
 typedef const char *strerror_fn(int code);
 
+/* struct curl_sockaddr, up to what follows. */
+struct socket_kind {
+	int family, type, protocol;
+};
+
 struct http {
 	void *easy;
 	setopt_fn *setopt;
@@ -39,6 +52,7 @@ struct http {
 	getinfo_fn *getinfo;
 	strerror_fn *text;
 	cleanup_fn *cleanup;
+	int net_fd; /* -1: our network */
 };
 
 struct page {
@@ -77,6 +91,7 @@ struct http *http_open(const char **ret_reason)
 	h->cleanup = FUNCTION(cleanup_fn, library, "curl_easy_cleanup");
 	if (init && h->setopt && h->perform && h->getinfo && h->text && h->cleanup)
 		h->easy = init();
+	h->net_fd = -1;
 	if (h->easy)
 		return h;
 	free(h);
@@ -92,6 +107,45 @@ void http_close(struct http *h)
 	free(h);
 }
 
+void http_set_network(struct http *h, int net_fd)
+{
+	h->net_fd = net_fd;
+}
+
+/* A socket stays in the namespace that it was made in. -1 */
+static int socket_in(int net_fd, const struct socket_kind *k)
+{
+	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), fd;
+
+	if (own < 0 || setns(net_fd, CLONE_NEWNET)) {
+		closep(&own);
+		return -1;
+	}
+	fd = socket(k->family, k->type | SOCK_CLOEXEC, k->protocol);
+	/* All that is read later would be of another network. */
+	if (setns(own, CLONE_NEWNET))
+		abort();
+	closep(&own);
+	return fd;
+}
+
+bool http_may_enter(int net_fd)
+{
+	int fd =
+		net_fd < 0 ? -1 : socket_in(net_fd, &(struct socket_kind){AF_INET, SOCK_STREAM, 0});
+	bool may = fd >= 0;
+
+	closep(&fd);
+	return may;
+}
+
+static int open_socket(void *ctx, int purpose UNUSED, const struct socket_kind *k)
+{
+	const struct http *h = ctx;
+
+	return h->net_fd < 0 ? socket(k->family, k->type | SOCK_CLOEXEC, k->protocol)
+			     : socket_in(h->net_fd, k);
+}
 static size_t take(char *data, size_t size, size_t n, void *ctx)
 {
 	struct page *p = ctx;
@@ -127,8 +181,14 @@ static int failure(const struct http *h, int code, const struct page *p, char *w
 	return code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EIO;
 }
 
-static void set_options(const struct http *h, unsigned timeout_ms, struct page *p)
+static void set_options(struct http *h, unsigned timeout_ms, struct page *p)
 {
+	h->setopt(h->easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+	h->setopt(h->easy, CURLOPT_OPENSOCKETDATA, h);
+	/* One that is kept may be of another network. */
+	h->setopt(h->easy, CURLOPT_FORBID_REUSE, 1L);
+	/* To compress would cost the server; some do so all the same. */
+	h->setopt(h->easy, CURLOPT_ACCEPT_ENCODING, "identity");
 	h->setopt(h->easy, CURLOPT_PROTOCOLS, (long)CURLPROTO_HTTP_AND_HTTPS);
 	h->setopt(h->easy, CURLOPT_FOLLOWLOCATION, 0L);
 	h->setopt(h->easy, CURLOPT_NOSIGNAL, 1L);
@@ -144,16 +204,21 @@ int http_get(struct http *h, const char *url, unsigned timeout_ms, size_t max_by
 	     struct strbuf *out, char *why, size_t why_size)
 {
 	struct page p = {.text = out, .max_bytes = max_bytes};
+	uint64_t end_ns = clock_now_ns() + timeout_ms * NSEC_PER_MSEC;
 	char at[URL_SIZE];
 
 	snprintf(at, sizeof(at), "%s", url);
 	for (int i = 0; i <= REDIRECTIONS_MAX; i++) {
+		uint64_t now_ns = clock_now_ns();
 		const char *next = NULL;
 		long status = 0;
 		int code;
 
 		strbuf_clear(out);
-		set_options(h, timeout_ms, &p);
+		/* 0 would be no limit. */
+		set_options(h,
+			    end_ns > now_ns ? (unsigned)((end_ns - now_ns) / NSEC_PER_MSEC) + 1 : 1,
+			    &p);
 		h->setopt(h->easy, CURLOPT_URL, at);
 		code = h->perform(h->easy);
 		if (code != CURLE_OK)

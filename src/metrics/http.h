@@ -5,14 +5,20 @@
 
 #include <inspect/strbuf.h>
 
-struct http; /* keeps its connection */
+struct http;
 
 /* NULL with a reason when there is no libcurl. */
 struct http *http_open(const char **ret_reason);
 void http_close(struct http *h);
 
+/* Whether this user may ask in that network namespace. */
+bool http_may_enter(int net_fd);
+/* From now on in that network namespace (an open file, borrowed); -1: ours, as at first. */
+void http_set_network(struct http *h, int net_fd);
+
 /*
- * Redirections are followed on the same host and port alone, three of them. 0 with the page in out,
+ * Redirections are followed on the same host and port alone, three of them, all within the timeout.
+ * What comes compressed without being asked for is unpacked. 0 with the page in out,
  * or a negative errno with the reason in why: -EFBIG beyond max_bytes, -ETIMEDOUT, -EPROTO for
  * another status than 200.
  */

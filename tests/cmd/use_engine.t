@@ -6,7 +6,7 @@
 
 # Serves a page of vLLM whose counters grow, on a port of its own that it prints; by path, others.
 cat >"$tmp/server.py" <<'END'
-import http.server, re, sys, time, threading
+import gzip, http.server, re, sys, time, threading
 
 page = open("tests/data/engines/vllm.prom").read()
 asked = {}
@@ -49,6 +49,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(302, Location="file:///etc/passwd")
         elif self.path == "/html":
             self.send(200, b"<html>\x1b[31mhello</html>\n")
+        elif self.path == "/gzip":
+            self.send(200, gzip.compress(page.encode()), **{"Content-Encoding": "gzip"})
+        elif self.path == "/odd":
+            self.send(200, b"vllm:num_requests_running NaN\nvllm:num_requests_waiting +Inf\n")
         elif self.path == "/broken":
             self.send(200, b"\x00\xff{{{\nvllm:num_requests_running 3\nvllm:num_requests_waiting{ 4\n")
         else:
@@ -127,3 +131,28 @@ like "$(sed '/^$/q' "$tmp/out")" "# note: --engine $url/nothing gave nothing: HT
 measure "$tmp/engine.json" -d 0.1 --engine "$url/broken"
 is "$(value "$tmp/engine.json" requests_running)" 3 'of a broken page the good lines are read'
 like "$(jq -r '.notes[]' "$tmp/engine.json")" '^2 lines of .* are no metrics' 'and the others counted'
+measure "$tmp/engine.json" -d 0.1 --engine "$url/gzip"
+is "$(value "$tmp/engine.json" requests_running)" 32 'a page that is compressed without being asked for is read'
+measure "$tmp/engine.json" -d 0.1 --engine "$url/odd"
+is "$(jq -r '[.values[] | select(.metric | test("requests_(running|waiting)$|kv_")) | .value_reason] | join("; ")' "$tmp/engine.json")" \
+	"not exported by this engine; the engine exports it, but as NaN: it has no value; the engine exports it, but as an infinity: it has no value" \
+	'what has no value is there all the same'
+
+# --- in a container: a network of its own ---
+if [ "$(id -u)" = 0 ]; then
+	unshare -n sh -c "ip link set lo up && exec python3 '$tmp/server.py'" >"$tmp/inner" &
+	inner=$!
+	until [ -s "$tmp/inner" ]; do sleep 0.05; done
+	measure "$tmp/engine.json" -d 0.1 -p $inner
+	is "$(jq -r '.notes[] | select(test("was found at"))' "$tmp/engine.json")" \
+		"vLLM was found at http://127.0.0.1:$(cat "$tmp/inner")/metrics in the network of process $inner" \
+		'found in the network of the target'
+	is "$(value "$tmp/engine.json" requests_running)" 32 'and read there'
+	is "$(jq -r '[.values[] | select(.resource == "disk" and .value != null)] | length > 0' "$tmp/engine.json")" true 'the rest is ours'
+	chmod 755 "$tmp" && cp "$INSPECT" "$tmp/inspect"
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$tmp/inspect" use --json -d 0.1 -p $inner >"$tmp/engine.json"
+	like "$(jq -r '.values[] | select(.resource == "engine").value_reason' "$tmp/engine.json")" \
+		"^the target's descriptors are not readable for this user" 'an ordinary user cannot know its ports'
+else
+	skip 'enters a network namespace: needs root' 4
+fi

@@ -139,9 +139,16 @@ static void test_hostile(void **state UNUSED)
 				     "  vllm:num_preemptions_total\t{}\t2\r\n");
 
 	assert_near(p.values[ENGINE_RUNNING], NAN);
+	assert_true(p.is_odd[ENGINE_RUNNING]);
+	assert_false(p.is_odd[ENGINE_WAITING]);
 	assert_near(p.values[ENGINE_WAITING], 3);
 	assert_near(p.values[ENGINE_PREEMPTED], 2);
 	assert_int_equal(p.bad_lines, 4);
+	/* It is that engine, though it has no value. */
+	p = parse("nv_trt_llm_request_metrics{request_type=\"active\"} NaN\n"
+		  "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"max\"} NaN\n");
+	assert_string_equal(p.engine, "Triton");
+	assert_true(p.is_odd[ENGINE_RUNNING] && p.is_odd[ENGINE_KV] && !p.is_odd[ENGINE_WAITING]);
 	p = parse("<html><body>It works!</body></html>");
 	assert_null(p.engine);
 	p = parse("");
