@@ -313,6 +313,15 @@ static bool lives(pid_t pid)
 	return !proc_stat_read(pid, 0, &s) && (s.state != 'Z' || s.num_threads > 1);
 }
 
+static bool is_own(pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return !stat(path, &st) && st.st_uid == geteuid();
+}
+
 /* The ids that were given, as processes: of a thread no command takes its id for one. */
 static const char *pids_text(const char *given, struct result *r)
 {
@@ -399,6 +408,7 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 				      .notes = notes,
 				      .lives = lives,
 				      .has_processes = cgroup_has_processes,
+				      .is_own = is_own,
 				      .engine = v->engine,
 				      .device = v->device};
 	struct use_config config = {
@@ -423,6 +433,8 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 	result_init(&texts, "");
 	if (err)
 		return err;
+	if (!host_perfmon_capable(h))
+		subject.as_root = h->has_sudo ? "sudo " : "as root: ";
 	subject.n_left_out = count_left_out(v, t);
 	loop.log = log;
 	if (!bpf_tasks_open(h, !v->watch, &bpf, &config.tasks_reason)) {

@@ -101,18 +101,25 @@ static const char *own_target(struct result *r, const struct use_subject *s)
 	return all_live ? s->target : living(r, s);
 }
 
+/* The cgroup that a row is of; NULL: it is of none, of all, or of one that has no process. */
+static const char *group_of(struct result *r, const struct use_row *row,
+			    const struct use_subject *s)
+{
+	const char *group = row->path ? row->path : row->device;
+
+	if (!str_eq(row->scope, "cgroup") || !group[0] || str_eq(group, "/") ||
+	    !has_processes(s, group))
+		return NULL;
+	return result_text(r, "--cgroup %s", quoted(r, group));
+}
+
 /* Who has ended cannot be looked at: then everybody is. */
 static const char *target_of(struct result *r, const struct use_row *row,
 			     const struct use_subject *s)
 {
-	const char *own = own_target(r, s), *group = row->path ? row->path : row->device;
+	const char *own = own_target(r, s), *group = own ? NULL : group_of(r, row, s);
 
-	if (own)
-		return own;
-	if (str_eq(row->scope, "cgroup") && group[0] && !str_eq(group, "/") &&
-	    has_processes(s, group))
-		return result_text(r, "--cgroup %s", quoted(r, group));
-	return "-a";
+	return own ? own : group ? group : "-a";
 }
 
 struct mark {
@@ -141,13 +148,40 @@ static const char *fill_marks(struct result *r, const char *line, const struct m
 	return result_text(r, "%s", strbuf_str(&b));
 }
 
+/* What looks at others than the user's own processes, or needs BPF. */
+static bool needs_root(const struct use_subject *s, const char *line, pid_t pid)
+{
+	static const char *const always[] = {"inspect offcpu ",
+					     "inspect trace ",
+					     "inspect record -a",
+					     "inspect record -C",
+					     "inspect record -e page-faults -c 1 -a",
+					     "inspect record -e major-faults -c 1 -a",
+					     "inspect stat -a",
+					     "dmesg ",
+					     "nsenter "};
+	static const char *const of_process[] = {"inspect record ", "inspect stack ",
+						 "inspect stat ", "ls -l /proc/"};
+	bool foreign = strstr(line, " --cgroup ") || (pid && !s->is_own(pid));
+
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+		if (str_starts(line, always[i]))
+			return true;
+	for (size_t i = 0; i < ARRAY_SIZE(of_process); i++)
+		if (foreign && str_starts(line, of_process[i]))
+			return true;
+	return false;
+}
+
 const char *use_fill_next(struct result *r, const struct finding_rule *rule,
 			  const struct use_row *row, const struct use_subject *s)
 {
 	const char *target = target_of(r, row, s), *own = own_target(r, s);
+	const char *group = group_of(r, row, s);
 	pid_t id = id_in(row, s), pid = id ? id : first_pid(s);
 	const struct mark marks[] = {
 		{"{target}", target},
+		{"{group}", group ? group : target},
 		{"{owner}", id ? result_text(r, "-p %d", (int)id) : target},
 		{"{thread}", id ? result_text(r, "-t %d", (int)id) : target},
 		{"{pid}", result_text(r, "%d", (int)pid)},
@@ -161,8 +195,11 @@ const char *use_fill_next(struct result *r, const struct finding_rule *rule,
 		{"{device}", quoted(r, row->device)},
 	};
 	bool lacks_pid = !pid && strstr(rule->next, "{pid}");
+	const char *line =
+		fill_marks(r, lacks_pid ? rule->next_else : rule->next, marks, ARRAY_SIZE(marks));
 
-	return fill_marks(r, lacks_pid ? rule->next_else : rule->next, marks, ARRAY_SIZE(marks));
+	return s->as_root && needs_root(s, line, pid) ? result_text(r, "%s%s", s->as_root, line)
+						      : line;
 }
 
 /* --- the order -------------------------------------------------------------------------------- */
@@ -237,9 +274,11 @@ bool use_finding_tells(const struct use_report *report, const struct finding *f,
 int use_findings_explain(const struct use_limit *limits, struct result *r)
 {
 	static const struct mark marks[] = {
-		{"{target}", "-p PID"}, {"{owner}", "-p PID"},  {"{thread}", "-t TID"},
-		{"{pid}", "PID"},       {"{device}", "DEVICE"}, {"{self}", ""},
-		{"{gpu}", ""},          {"{nsenter}", ""},
+		{"{target}", "-p PID"}, {"{group}", "--cgroup PATH"},
+		{"{owner}", "-p PID"},  {"{thread}", "-t TID"},
+		{"{pid}", "PID"},       {"{device}", "DEVICE"},
+		{"{self}", ""},         {"{gpu}", ""},
+		{"{nsenter}", ""},
 	};
 	struct finding_rule *rules = resolve_rules(limits, r);
 

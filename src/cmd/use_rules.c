@@ -89,7 +89,7 @@ static const struct finding_rule rules[] = {
 		.name = "process-limit",
 		.tests = {{"pids_refused", ABOVE, LIMIT, "%.0f forks refused"}},
 		.means = "the pids limit of a cgroup is reached: fork fails with EAGAIN",
-		.next = "inspect stack {target}",
+		.next = "inspect stack {group}",
 		.source = cgroup_v2,
 	},
 	{
@@ -159,7 +159,7 @@ static const struct finding_rule rules[] = {
 		.name = "process-limit",
 		.tests = {{"pids_percent", ABOVE, LIMIT, "%.0f %% of its limit"}},
 		.means = "soon fork fails in a cgroup: threads leak, or the limit is low",
-		.next = "inspect stack {target}",
+		.next = "inspect stack {group}",
 		.source = cgroup_v2,
 	},
 	{

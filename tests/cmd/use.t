@@ -166,11 +166,13 @@ else
 fi
 
 # --- names ---
-cp "$(command -v sleep)" "$tmp/"$'a;b\e[31m"\\'
-"$tmp/"$'a;b\e[31m"\\' 30 &
+odd=$'a;b\e[31m"\\\xff'
+cp "$(command -v sleep)" "$tmp/$odd"
+"$tmp/$odd" 30 &
 "$INSPECT" use -d 0.1 -p $! --prometheus "$tmp/names.prom" >"$tmp/out"
 is "$(grep -c $'\e' "$tmp/out" "$tmp/names.prom" | paste -sd' ')" "$tmp/out:0 $tmp/names.prom:0" 'controls in names are escaped'
 is "$(python3 "$tmp/check.py" "$tmp/names.prom")" True 'quotes too'
+ok 'iconv -f UTF-8 -t UTF-8 "$tmp/names.prom" | grep -qF '"'"'device="a;b\\x1b[31m\"\\\\xff/'"'"'' 'and what is no UTF-8'
 
 # --- usage ---
 refused() { # REGEX NAME ARG…

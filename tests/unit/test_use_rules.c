@@ -260,6 +260,22 @@ static const char *next_of(struct result *r, const struct use_row *row, const st
 	return use_fill_next(r, &(const struct finding_rule){.next = "{target}"}, row, s);
 }
 
+/* Of a user who may look at process 1 alone. */
+static void assert_rights(struct result *r, const char *next, const char *want)
+{
+	static const pid_t pids[] = {1};
+	static const struct use_subject s = {.target = "-p 1",
+					     .pids = pids,
+					     .n_pids = 1,
+					     .as_root = "sudo ",
+					     .is_own = is_first};
+	const struct use_row row = {.scope = "process",
+				    .device = strstr(next, "{owner}") ? "a/7" : ""};
+
+	assert_string_equal(use_fill_next(r, &(const struct finding_rule){.next = next}, &row, &s),
+			    want);
+}
+
 /* A group is its folder, and one without a process is nobody; of several processes those that
  * live. */
 static void test_who_is_left(void **state UNUSED)
@@ -281,6 +297,11 @@ static void test_who_is_left(void **state UNUSED)
 	assert_string_equal(next_of(&r, &disk, &one_left), "-p 1");
 	assert_string_equal(next_of(&r, &disk, &group), "--cgroup /a");
 	assert_string_equal(next_of(&r, &disk, &empty), "-a");
+	assert_rights(&r, "inspect offcpu {target}", "sudo inspect offcpu -p 1");
+	assert_rights(&r, "inspect record -a", "sudo inspect record -a");
+	assert_rights(&r, "inspect record {target}", "inspect record -p 1");
+	assert_rights(&r, "inspect record {owner}", "sudo inspect record -p 7");
+	assert_rights(&r, "ps", "ps");
 	result_release(&r);
 }
 
