@@ -475,8 +475,10 @@ int begin(struct bpf_iter__task *ctx)
 	struct thread *t;
 	__u32 state, zero = 0;
 
-	if (!task || (!HAS_TASK_STORAGE && task_is_over(task)) || threads_of(task) ||
-	    !is_target(task, target_pid(task), target_tid(task)))
+	/* One that has ended and is in the list yet, as a main thread before the others, waits for
+	 * nothing. */
+	if (!task || BPF_CORE_READ(task, exit_state) || (!HAS_TASK_STORAGE && task_is_over(task)) ||
+	    threads_of(task) || !is_target(task, target_pid(task), target_tid(task)))
 		return 0;
 	t = add_thread(task, now_ns);
 	if (!t)

@@ -28,6 +28,10 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret);
 /* The process that a thread is of: a pid, or -errno. */
 pid_t proc_of_thread(pid_t tid);
 
+/* The id under which /proc and process_vm_readv(2) have a process's memory, files and root: its
+ * own, or a living thread's when the main thread has ended before the others. */
+pid_t proc_living(pid_t pid);
+
 /* Comm without the newline. 0 or -errno. */
 int proc_comm_read(pid_t pid, pid_t tid, struct strbuf *out);
 

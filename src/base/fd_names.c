@@ -162,7 +162,7 @@ static int read_table(struct fd_names *n, pid_t pid, uint32_t namespace,
 	char path[64];
 	int err = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/net/%s", pid, t->file);
+	snprintf(path, sizeof(path), "/proc/%d/net/%s", proc_living(pid), t->file);
 	file = fopen(path, "re");
 	if (!file)
 		return 0; /* a kernel without it, or the process has ended */
@@ -187,7 +187,7 @@ static uint32_t namespace_of(struct fd_names *n, pid_t pid)
 	struct net_namespace new = {0};
 	ssize_t bytes;
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/net", proc_living(pid));
 	bytes = readlink(path, link, sizeof(link));
 	if (bytes <= 0 || intern_add(&n->strings, link, (size_t)bytes, &new.link))
 		return NO_NAMESPACE;
@@ -291,7 +291,7 @@ int fd_names_text(struct fd_names *n, pid_t pid, int fd, struct strbuf *out)
 	char path[64], link[PATH_MAX];
 	ssize_t bytes;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc_living(pid), fd);
 	bytes = readlink(path, link, sizeof(link) - 1);
 	if (bytes < 0)
 		return -errno;

@@ -122,6 +122,29 @@ pid_t proc_of_thread(pid_t tid)
 	return line && sscanf(line, "\nTgid: %d", &pid) == 1 && pid > 0 ? pid : -EBADMSG;
 }
 
+static bool has_memory(pid_t id)
+{
+	char path[64], target[1];
+
+	task_path(path, sizeof(path), id, 0, "exe");
+	return readlink(path, target, sizeof(target)) >= 0 || errno != ENOENT;
+}
+
+/* Threads are not listed in /proc, but are there by their ids (proc_pid_lookup). */
+pid_t proc_living(pid_t pid)
+{
+	struct pid_list threads = {0};
+	pid_t living = pid;
+
+	if (has_memory(pid) || proc_threads(pid, &threads))
+		return pid;
+	for (size_t i = 0; i < threads.n && living == pid; i++)
+		if (threads.v[i] != pid && has_memory(threads.v[i]))
+			living = threads.v[i];
+	array_release(&threads);
+	return living;
+}
+
 int proc_comm_read(pid_t pid, pid_t tid, struct strbuf *out)
 {
 	char path[64];
@@ -191,7 +214,7 @@ int proc_maps_each(pid_t pid, proc_map_fn *fn, void *ctx)
 	char path[64];
 	int err;
 
-	task_path(path, sizeof(path), pid, 0, "maps");
+	task_path(path, sizeof(path), proc_living(pid), 0, "maps");
 	file = fopen(path, "re");
 	if (!file)
 		return -errno;

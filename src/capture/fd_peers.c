@@ -53,12 +53,13 @@ static bool parse_link(const char *link, struct end *ret)
 	return true;
 }
 
-static bool read_end(pid_t pid, int fd, struct end *ret)
+/* living: proc_living() of the process. */
+static bool read_end(pid_t pid, pid_t living, int fd, struct end *ret)
 {
 	char path[64], link[64];
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", living, fd);
 	n = readlink(path, link, sizeof(link) - 1);
 	if (n < 0)
 		return false;
@@ -75,12 +76,13 @@ static void closedirp(DIR **dir)
 
 static int list_process(struct fd_peers *p, pid_t pid, size_t *left)
 {
+	pid_t living = proc_living(pid);
 	char path[64];
 	CLEANUP(closedirp) DIR *dir = NULL;
 	const struct dirent *entry;
 	int err = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", living);
 	dir = opendir(path);
 	while (dir && *left && !err && (entry = readdir(dir))) {
 		struct end end;
@@ -88,7 +90,7 @@ static int list_process(struct fd_peers *p, pid_t pid, size_t *left)
 		if (entry->d_name[0] == '.')
 			continue;
 		--*left;
-		if (read_end(pid, atoi(entry->d_name), &end))
+		if (read_end(pid, living, atoi(entry->d_name), &end))
 			err = array_push(&p->ends, end);
 	}
 	return err;
@@ -178,7 +180,7 @@ static int access_mode(pid_t pid, int fd)
 	char path[64];
 	const char *at;
 
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", proc_living(pid), fd);
 	if (file_read(path, FDINFO_BYTES_MAX, &text))
 		return -1;
 	at = strstr(strbuf_str(&text), "flags:");
@@ -213,7 +215,7 @@ int fd_peers_text(struct fd_peers *p, pid_t pid, int fd, struct strbuf *out)
 	size_t low = 0, high, n = 0;
 	int mode, err = p->listed ? 0 : list_all(p);
 
-	if (err || !read_end(pid, fd, &mine))
+	if (err || !read_end(pid, proc_living(pid), fd, &mine))
 		return err;
 	mode = access_mode(pid, fd);
 	inode = mine.is_pipe ? mine.inode : unix_peer(mine.inode);

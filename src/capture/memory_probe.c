@@ -2,6 +2,7 @@
 #include "memory_probe.h"
 
 #include <fcntl.h>
+#include <inspect/procfs.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -20,7 +21,7 @@ void memory_try(pid_t pid)
 	char path[64], bytes[64];
 	CLEANUP(closep) int fd = -1;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%d/maps", proc_living(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	/* What it says does not matter, only that it comes. */
 	if (fd >= 0 && read(fd, bytes, sizeof(bytes)) < 0)

@@ -56,7 +56,7 @@ static int match_mapped(void *ctx, const struct proc_map *map)
 		return 0;
 	if (!is_deleted(map->path))
 		s->found = strdup(map->path);
-	else if (asprintf(&s->found, "/proc/%d/map_files/%llx-%llx", s->pid,
+	else if (asprintf(&s->found, "/proc/%d/map_files/%llx-%llx", proc_living(s->pid),
 			  (unsigned long long)map->start, (unsigned long long)map->end) < 0)
 		s->found = NULL;
 	return s->found ? 1 : -ENOMEM;
@@ -114,7 +114,7 @@ static int find_file(const char *text, size_t n, const struct probe_where *w, ch
 		return -ENOENT;
 	}
 	if (w->pid && !str_starts(search.found, "/proc/") &&
-	    asprintf(&path, "/proc/%d/root%s", w->pid, search.found) < 0)
+	    asprintf(&path, "/proc/%d/root%s", proc_living(w->pid), search.found) < 0)
 		path = NULL;
 	if (path && access(path, F_OK)) {
 		free(path);

@@ -2,6 +2,7 @@
 #include "remote_memory.h"
 
 #include <fcntl.h>
+#include <inspect/procfs.h>
 #include <lib/unwind_step.h>
 #include <sys/uio.h>
 
@@ -11,7 +12,7 @@
 
 void remote_memory_init(struct remote_memory *m)
 {
-	m->pid = 0;
+	m->pid = m->living = 0;
 	m->pagemap_fd = -1;
 }
 
@@ -27,7 +28,8 @@ void remote_memory_begin(struct remote_memory *m, pid_t pid)
 
 	if (pid != m->pid) {
 		remote_memory_release(m);
-		snprintf(path, sizeof(path), "/proc/%d/pagemap", pid);
+		m->living = proc_living(pid);
+		snprintf(path, sizeof(path), "/proc/%d/pagemap", m->living);
 		m->pagemap_fd = open(path, O_RDONLY | O_CLOEXEC);
 	}
 	m->pid = pid;
@@ -59,7 +61,7 @@ static int read_page(struct remote_memory *m, uint64_t page_va, uint8_t *to)
 
 	if (!is_present(m, page_va))
 		return -EFAULT;
-	n = process_vm_readv(m->pid, &local, 1, &remote, 1, 0);
+	n = process_vm_readv(m->living, &local, 1, &remote, 1, 0);
 	if (n == REMOTE_PAGE_BYTES)
 		return 0;
 	return n < 0 ? -errno : -EFAULT;

@@ -14,6 +14,7 @@ enum { REMOTE_PAGES = 16, REMOTE_PAGE_BYTES = 4096 };
 
 struct remote_memory {
 	pid_t pid;
+	pid_t living;                   /* proc_living() of it */
 	int pagemap_fd;                 /* of that process, -1: none */
 	uint64_t page_va[REMOTE_PAGES]; /* what each slot holds; UINT64_MAX: nothing */
 	uint8_t pages[REMOTE_PAGES][REMOTE_PAGE_BYTES];

@@ -63,7 +63,7 @@ static bool is_kernel_thread(pid_t pid)
 {
 	char path[64], target[8];
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", proc_living(pid));
 	return readlink(path, target, sizeof(target)) < 0 && errno == ENOENT;
 }
 

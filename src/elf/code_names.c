@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <inspect/code_names.h>
 #include <inspect/elf_file.h>
+#include <inspect/procfs.h>
 
 #define FILES_MAX 256
 
@@ -53,7 +54,7 @@ static int open_file(pid_t pid, const char *path, const struct named_file *f)
 	CLEANUP(closep) int root_fd = -1;
 	int fd;
 
-	snprintf(root, sizeof(root), "/proc/%d/root", pid);
+	snprintf(root, sizeof(root), "/proc/%d/root", proc_living(pid));
 	root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fd = root_fd >= 0 ? file_open_in_root(root_fd, path) : -ENOENT;
 	if (fd < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <fcntl.h>
 #include <inspect/elf_file.h>
+#include <inspect/procfs.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -115,7 +116,7 @@ static int open_map_files(pid_t pid, uint64_t start_va, uint64_t end_va)
 {
 	char path[96];
 
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", proc_living(pid),
 		 (unsigned long long)start_va, (unsigned long long)end_va);
 	return file_open_regular(path);
 }
@@ -127,7 +128,7 @@ static int open_in_root(pid_t pid, const char *path)
 
 	if (path[0] != '/')
 		return -ENOENT;
-	snprintf(name, sizeof(name), "/proc/%d/root", pid);
+	snprintf(name, sizeof(name), "/proc/%d/root", proc_living(pid));
 	root = open(name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return root < 0 ? -errno : file_open_below(root, path);
 }

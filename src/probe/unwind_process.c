@@ -128,7 +128,7 @@ static struct file_version version_of(pid_t pid, const struct proc_map *m)
 
 	if (!m->ino)
 		return v;
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", pid,
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", proc_living(pid),
 		 (unsigned long long)m->start, (unsigned long long)m->end);
 	v.known = !stat(path, &st);
 	if (!v.known) {

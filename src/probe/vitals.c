@@ -9,6 +9,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <inspect/bpf_tasks.h>
+#include <inspect/procfs.h>
 #include <linux/version.h>
 #include <sys/uio.h>
 
@@ -228,7 +229,7 @@ static bool memory_read(uint32_t pid, uint64_t user_va, void *ret, size_t n)
 	struct iovec to = {ret, n};
 	struct iovec from = {(void *)(uintptr_t)user_va, n};
 
-	return process_vm_readv((pid_t)pid, &to, 1, &from, 1, 0) == (ssize_t)n;
+	return process_vm_readv(proc_living((pid_t)pid), &to, 1, &from, 1, 0) == (ssize_t)n;
 }
 
 /* As is_descriptor() of vitals.bpf.c; also where it cannot be read. */

@@ -2,6 +2,7 @@
 #include "debug_files.h"
 
 #include <fcntl.h>
+#include <inspect/procfs.h>
 #include <sys/stat.h>
 
 /* The root of the process that maps the file, -1 when it is ours or the process is gone. That the
@@ -14,7 +15,7 @@ static int target_root(const struct naming *w, const struct dso *d)
 
 	if (!w->o->local_host || !d->pid)
 		return -1;
-	snprintf(path, sizeof(path), "/proc/%u/root", d->pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", proc_living((pid_t)d->pid));
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &other) || stat("/", &own) ||
 	    (own.st_dev == other.st_dev && own.st_ino == other.st_ino))

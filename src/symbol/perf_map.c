@@ -120,7 +120,7 @@ int perf_map_open(pid_t pid)
 	uint32_t ns_pid = (uint32_t)pid, user = geteuid();
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", proc_living(pid));
 	if (!process_identity(pid, &ns_pid, &user))
 		root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	else
@@ -148,7 +148,7 @@ int symbolize_hold_process(struct dso *d)
 
 	if (err)
 		return err;
-	snprintf(path, sizeof(path), "/proc/%u/root", d->pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", proc_living((pid_t)d->pid));
 	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
