@@ -309,7 +309,7 @@ static void work_release(struct snapshot_work *w)
 	for (size_t i = 0; i < w->kernel_text.n; i++)
 		free(w->kernel_text.v[i]);
 	array_release(&w->locked);
-	array_release(&w->rwlocks);
+	array_release(&w->guesses);
 	array_release(&w->chains);
 	array_release(&w->kernel_text);
 }
@@ -348,7 +348,7 @@ static int take(struct snapshot_work *w, const struct event_table *events)
 	if (!err)
 		err = name(w, p);
 	if (!err) {
-		snapshot_rwlock_holders(w);
+		snapshot_confirm_holders(w);
 		err = snapshot_find_cycles(s);
 	}
 	if (!err)

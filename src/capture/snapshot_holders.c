@@ -7,37 +7,45 @@
 /* FUTEX_LOCK_PI2 of newer headers. */
 enum { LOCK_PI2 = 13 };
 
-/* The thread that has this id in its own pid namespace, in that process first. */
-static pid_t find_owner(const struct snapshot *s, pid_t pid, pid_t own_tid)
+static uint32_t command_of(const struct waiting_call *c)
 {
+	return (uint32_t)c->task->args[1] & (uint32_t)FUTEX_CMD_MASK;
+}
+
+/* The thread that has this id in its own pid namespace, in that process first; of a futex that
+ * others may share, the only one in any. */
+static pid_t find_owner(const struct waiting_call *c, pid_t own_tid)
+{
+	const struct snapshot *s = c->names->work->result;
+	bool is_private = c->task->args[1] & FUTEX_PRIVATE_FLAG;
 	pid_t other = 0;
+	size_t n = 0;
 
 	for (size_t i = 0; i < s->threads.n && own_tid > 0; i++) {
 		const struct task_state *t = &s->threads.v[i].task;
 
 		if ((t->own_tid ? t->own_tid : t->tid) != own_tid)
 			continue;
-		if (t->pid == pid)
+		if (t->pid == c->task->pid)
 			return t->tid;
 		other = t->tid;
+		n++;
 	}
-	return other;
-}
-
-static uint32_t command_of(const struct waiting_call *c)
-{
-	return (uint32_t)c->task->args[1] & (uint32_t)FUTEX_CMD_MASK;
+	return n == 1 && !is_private ? other : 0;
 }
 
 /* --- mutexes ---------------------------------------------------------------------------------- */
 
 /*
- * Futexes of the PI and robust kinds hold the owner's id in their word
- * (Documentation/locking/robust-futex-ABI.rst). glibc's plain mutex waits with FUTEX_WAIT for 2
- * (lowlevellock.c) on the first word of struct __pthread_mutex_s, whose third is the owner: taken
- * when it is the id of a thread.
+ * The word of a PI futex is the owner's id: the kernel reads it so (futex(2)). All else is how a C
+ * library uses a futex, which may be one of another kind: a guess, until the functions confirm it.
+ * - glibc's plain mutex waits with FUTEX_WAIT for 2 (lowlevellock.c) on the first word of struct
+ *   __pthread_mutex_s, whose third is the owner.
+ * - Robust ones, and all of musl's but the normal ones, have the owner in their word, with
+ *   FUTEX_WAITERS; musl's normal ones have EBUSY there (pthread_mutex_timedlock.c).
  */
-static void mutex_holder(const struct waiting_call *c, struct snapshot_wait *wait)
+static void mutex_holder(const struct waiting_call *c, struct snapshot_wait *wait,
+			 struct snapshot_guess *ret)
 {
 	struct {
 		uint32_t lock, count, owner, users;
@@ -47,16 +55,22 @@ static void mutex_holder(const struct waiting_call *c, struct snapshot_wait *wai
 
 	if (remote_memory_read(c->memory, va, &mutex, sizeof(mutex)))
 		return;
-	if (command == FUTEX_LOCK_PI || command == LOCK_PI2 ||
-	    (command == FUTEX_WAIT && c->task->args[2] & FUTEX_WAITERS))
-		id = mutex.lock & FUTEX_TID_MASK;
-	else if (command == FUTEX_WAIT && (uint32_t)c->task->args[2] == 2 && mutex.lock == 2)
-		id = mutex.owner;
-	else
+	id = mutex.lock & FUTEX_TID_MASK;
+	if (command == FUTEX_LOCK_PI || command == LOCK_PI2) {
+		wait->owner = find_owner(c, (pid_t)id);
+		wait->lock_va = wait->owner ? va : 0;
 		return;
-	wait->owner = find_owner(c->names->work->result, c->task->pid, (pid_t)id);
-	if (wait->owner)
-		wait->lock_va = va;
+	}
+	if (command != FUTEX_WAIT)
+		return;
+	if ((uint32_t)c->task->args[2] == 2 && mutex.lock == 2)
+		id = mutex.owner;
+	else if (!(c->task->args[2] & FUTEX_WAITERS))
+		return;
+	else
+		ret->of_glibc = id == EBUSY;
+	ret->owner = find_owner(c, (pid_t)id);
+	ret->mutex_va = ret->owner ? va : 0;
 }
 
 /* --- Python's lock ---------------------------------------------------------------------------- */
@@ -93,8 +107,7 @@ static void gil_holder(const struct waiting_call *c, struct snapshot_wait *wait)
 		return;
 	for (size_t i = 1; i < STATE_WORDS && !wait->owner; i++)
 		if (words[i] <= INT32_MAX && words[i - 1] > ADDRESS_LEAST)
-			wait->owner =
-				find_owner(c->names->work->result, c->task->pid, (pid_t)words[i]);
+			wait->owner = find_owner(c, (pid_t)words[i]);
 	if (wait->owner == c->task->tid)
 		wait->owner = 0; /* it has got it since */
 	if (wait->owner)
@@ -115,7 +128,7 @@ enum {
 };
 
 /* Which of its two futexes it is: the function tells. Read for both. */
-static void read_rwlock(const struct waiting_call *c, struct snapshot_rwlock *ret)
+static void read_rwlock(const struct waiting_call *c, struct snapshot_guess *ret)
 {
 	static const size_t futexes[] = {offsetof(struct rwlock_words, phase_futex),
 					 offsetof(struct rwlock_words, writers_futex)};
@@ -129,48 +142,85 @@ static void read_rwlock(const struct waiting_call *c, struct snapshot_rwlock *re
 
 		if (va % 8 || remote_memory_read(c->memory, va, &words, sizeof(words)))
 			continue;
-		*ret = (struct snapshot_rwlock){
-			.va = va,
-			.writer = find_owner(c->names->work->result, c->task->pid, words.writer),
-			.readers = words.readers >> RWLOCK_READER_SHIFT,
-		};
+		ret->rwlock_va = va;
+		ret->writer = find_owner(c, words.writer);
+		ret->readers = words.readers >> RWLOCK_READER_SHIFT;
 	}
 }
 
-static bool is_in_rwlock(const struct snapshot *s, const struct snapshot_thread *t)
+/* --- what the functions say ------------------------------------------------------------------- */
+
+/* A name as `__GI___pthread_mutex_lock` without what the C library puts before it. */
+static const char *plain_name(const char *name)
 {
+	name += strspn(name, "_");
+	name += str_starts(name, "GI_") ? strlen("GI_") : 0;
+	return name + strspn(name, "_");
+}
+
+static bool is_of_glibc(const char *name, const char *module)
+{
+	static const char *const files[] = {"libc.so.6", "libc-2.", "libpthread.so.0",
+					    "libpthread-2."};
+
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (str_starts(module, files[i]))
+			return true;
+	return str_starts(name, "lll_lock_wait");
+}
+
+struct callers {
+	bool mutex, rwlock, glibc;
+};
+
+/* In which of the C library's functions a thread waits. */
+static struct callers callers_of(const struct snapshot *s, const struct snapshot_thread *t)
+{
+	struct callers c = {0};
+
 	for (size_t i = 0; i < t->path.at.n; i++) {
 		const struct symbol *symbol = &s->profile->symbols.v[t->path.at.v[i].symbol];
+		const char *name = plain_name(intern_str(&s->profile->strings, symbol->name));
 
-		if (symbol->kind != FRAME_KERNEL &&
-		    strstr(intern_str(&s->profile->strings, symbol->name), "pthread_rwlock_"))
-			return true;
+		if (symbol->kind == FRAME_KERNEL)
+			continue;
+		/* Who is woken from a condition takes the mutex again. */
+		c.mutex |= str_starts(name, "pthread_mutex_") || str_starts(name, "pthread_cond_");
+		c.rwlock |= str_starts(name, "pthread_rwlock_");
+		c.glibc |= is_of_glibc(name, intern_str(&s->profile->strings, symbol->module));
 	}
-	return false;
+	return c;
 }
 
-void snapshot_rwlock_holders(struct snapshot_work *w)
+void snapshot_confirm_holders(struct snapshot_work *w)
 {
-	for (size_t i = 0; i < w->result->threads.n && i < w->rwlocks.n; i++) {
+	for (size_t i = 0; i < w->result->threads.n && i < w->guesses.n; i++) {
 		struct snapshot_thread *t = &w->result->threads.v[i];
-		const struct snapshot_rwlock *rwlock = &w->rwlocks.v[i];
+		const struct snapshot_guess *guess = &w->guesses.v[i];
+		struct callers in;
 
-		if (!rwlock->va || t->wait.owner || !is_in_rwlock(w->result, t))
+		if ((!guess->mutex_va && !guess->rwlock_va) || t->wait.owner)
 			continue;
-		t->wait.lock_va = rwlock->va;
-		t->wait.owner = rwlock->writer;
-		t->wait.readers = rwlock->writer ? 0 : rwlock->readers;
+		in = callers_of(w->result, t);
+		if (guess->mutex_va && in.mutex && (in.glibc || !guess->of_glibc)) {
+			t->wait.lock_va = guess->mutex_va;
+			t->wait.owner = guess->owner;
+		} else if (guess->rwlock_va && in.rwlock) {
+			t->wait.lock_va = guess->rwlock_va;
+			t->wait.owner = guess->writer;
+			t->wait.readers = guess->writer ? 0 : guess->readers;
+		}
 	}
 }
 
 /* --- any of them ------------------------------------------------------------------------------ */
 
 void snapshot_holder(const struct waiting_call *c, struct snapshot_wait *wait,
-		     struct snapshot_rwlock *ret_rwlock)
+		     struct snapshot_guess *ret_guess)
 {
-	mutex_holder(c, wait);
+	mutex_holder(c, wait, ret_guess);
 	if (!wait->owner && c->object.n && lock_name_is_gil(strbuf_str(&c->object)))
 		gil_holder(c, wait);
 	else if (!wait->owner)
-		read_rwlock(c, ret_rwlock);
+		read_rwlock(c, ret_guess);
 }

@@ -5,12 +5,12 @@
 
 #include "snapshot_call.h"
 
-/* While the call is waited in, whose object has its name: fills owner and lock_va; of what may be a
- * rwlock, what it would say. */
+/* While the call is waited in, whose object has its name: fills owner and lock_va where they are
+ * certain; of what may be a mutex or a rwlock, what it would say. */
 void snapshot_holder(const struct waiting_call *c, struct snapshot_wait *wait,
-		     struct snapshot_rwlock *ret_rwlock);
+		     struct snapshot_guess *ret_guess);
 
-/* When stacks have names: what may be a rwlock is one if the thread is in its functions. */
-void snapshot_rwlock_holders(struct snapshot_work *w);
+/* When stacks have names: what may be a lock is one if the thread is in its functions. */
+void snapshot_confirm_holders(struct snapshot_work *w);
 
 #endif

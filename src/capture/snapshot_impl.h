@@ -25,9 +25,12 @@ struct snapshot_chain {
 	bool guessed;
 };
 
-/* What a rwlock says of its holders, if it is one. */
-struct snapshot_rwlock {
-	uint64_t va; /* 0: none */
+/* What the words at a futex say of the holders, if they are those of a mutex or of a rwlock. */
+struct snapshot_guess {
+	uint64_t mutex_va; /* 0: none */
+	pid_t owner;
+	bool of_glibc;      /* other C libraries have no owner there */
+	uint64_t rwlock_va; /* 0: none */
 	pid_t writer;
 	uint32_t readers;
 };
@@ -37,9 +40,9 @@ struct snapshot_work {
 	struct snapshot_session *session;
 	struct snapshot *result;
 	struct unwind_walk walk;
-	ARRAY(pid_t) locked;                   /* processes whose memory can't be looked at */
-	ARRAY(struct snapshot_chain) chains;   /* by thread */
-	ARRAY(struct snapshot_rwlock) rwlocks; /* by thread */
+	ARRAY(pid_t) locked;                  /* processes whose memory can't be looked at */
+	ARRAY(struct snapshot_chain) chains;  /* by thread */
+	ARRAY(struct snapshot_guess) guesses; /* by thread */
 	ARRAY(char *) kernel_text; /* by thread, from /proc: names, leaf first; or NULL */
 	uint64_t buffer[UNWIND_MAX_STACK];
 };

@@ -24,7 +24,7 @@ static int keep(struct snapshot *s, const struct strbuf *text, const char **ret)
 }
 
 static int describe(struct waiting_call *c, struct snapshot *s, struct snapshot_thread *t,
-		    struct snapshot_rwlock *ret_rwlock)
+		    struct snapshot_guess *ret_guess)
 {
 	uint32_t nr = (uint32_t)c->task->syscall_nr & ~SYSCALL_X32_BIT;
 	char buffer[SYSCALL_NAME_BYTES], call[SYSCALL_NAME_BYTES + 8];
@@ -42,7 +42,7 @@ static int describe(struct waiting_call *c, struct snapshot *s, struct snapshot_
 	if (!str_eq(c->name, "futex"))
 		t->wait.by_design = syscall_classes(c->abi, nr) & SYSCALL_WAITS;
 	else if (!err)
-		snapshot_holder(c, &t->wait, ret_rwlock);
+		snapshot_holder(c, &t->wait, ret_guess);
 	return err;
 }
 
@@ -63,7 +63,7 @@ static int describe_zombie(struct snapshot *s, struct snapshot_thread *t)
 }
 
 static int wait_of(const struct call_names *names, struct snapshot_work *w,
-		   struct snapshot_thread *t, struct snapshot_rwlock *ret_rwlock)
+		   struct snapshot_thread *t, struct snapshot_guess *ret_guess)
 {
 	struct waiting_call c = {
 		.names = names,
@@ -79,7 +79,7 @@ static int wait_of(const struct call_names *names, struct snapshot_work *w,
 	if (t->task.syscall_nr < 0 || t->task.is_kernel || strchr("RXTt", t->task.state))
 		return 0;
 	remote_memory_begin(c.memory, snapshot_is_locked(w, t->task.pid) ? 0 : t->task.pid);
-	err = describe(&c, w->result, t, ret_rwlock);
+	err = describe(&c, w->result, t, ret_guess);
 	strbuf_release(&c.text);
 	strbuf_release(&c.object);
 	strbuf_release(&c.peer);
@@ -100,11 +100,11 @@ int snapshot_waits(struct snapshot_work *w)
 	for (size_t i = 0; i < w->result->threads.n && !err; i++) {
 		const struct call_names names = {
 			.work = w, .fds = fds, .peers = peers, .locks = locks};
-		struct snapshot_rwlock rwlock = {0};
+		struct snapshot_guess guess = {0};
 
-		err = wait_of(&names, w, &w->result->threads.v[i], &rwlock);
+		err = wait_of(&names, w, &w->result->threads.v[i], &guess);
 		if (!err)
-			err = array_push(&w->rwlocks, rwlock);
+			err = array_push(&w->guesses, guess);
 	}
 	return err;
 }
