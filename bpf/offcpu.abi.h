@@ -67,6 +67,7 @@ enum offcpu_argument {
 	OFFCPU_ARG_EPOLL,   /* a descriptor whose events are waited for */
 	OFFCPU_ARG_POLL,    /* the one descriptor, or OFFCPU_POLL_… */
 	OFFCPU_ARG_SELECT,
+	OFFCPU_ARG_WAITV, /* of futex_waitv: the one address, or OFFCPU_POLL_… */
 };
 
 /* The file's device (that of its file system) and its inode say which file it is. */
@@ -74,7 +75,7 @@ enum offcpu_argument {
 #define OFFCPU_DEVICE_MASK 0x3fffffff
 
 #define OFFCPU_POLL_SEVERAL (1ULL << 63) /* with how many */
-#define OFFCPU_POLL_AT (1ULL << 62)      /* with the address of the one struct pollfd */
+#define OFFCPU_POLL_AT (1ULL << 62)      /* with the address of the one struct */
 
 /* Waker of a wait: a thread of the target by its serial, or one of these. */
 enum {

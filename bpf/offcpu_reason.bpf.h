@@ -57,6 +57,21 @@ static __always_inline void look_at_poll(struct task_struct *task, const struct 
 		gpu_note_wait(wait, gpu_polled_number(task, from_va, (__u32)n));
 }
 
+enum { WAITER_ADDRESS_BYTE = 8 }; /* struct futex_waitv, include/uapi/linux/futex.h */
+
+/* futex_waitv(2) of one futex waits for that. */
+static __always_inline void look_at_waitv(const struct unwind_walk *w, __u64 from_va,
+					  bool is_current, struct offcpu_key *wait)
+{
+	__u32 n = (__u32)REGS_ARG2(&w->regs);
+	__u64 user_va;
+
+	wait->arg = n == 1 ? OFFCPU_POLL_AT | from_va : OFFCPU_POLL_SEVERAL | n;
+	if (n == 1 && is_current &&
+	    !bpf_probe_read_user(&user_va, sizeof(user_va), (void *)from_va + WAITER_ADDRESS_BYTE))
+		wait->arg = user_va;
+}
+
 enum { FAULT_WORDS = 192 };
 
 /* The mapping (struct vm_area_struct) in which the thread has a page fault: the kernel's struct
@@ -125,9 +140,12 @@ static __always_inline void look_at_syscall(struct task_struct *task, const stru
 		kind = syscall_argument[wait->nr & (OFFCPU_SYSCALLS - 1)];
 	if (kind == OFFCPU_ARG_POLL)
 		look_at_poll(task, w, arg, is_current, wait);
+	if (kind == OFFCPU_ARG_WAITV)
+		look_at_waitv(w, arg, is_current, wait);
 	if (wait->nr == OFFCPU_NO_SYSCALL && wait->how == OFFCPU_BLOCKED && is_current)
 		look_at_fault(task, wait);
-	if (kind == OFFCPU_ARG_NONE || kind == OFFCPU_ARG_POLL || kind == OFFCPU_ARG_SELECT)
+	if (kind == OFFCPU_ARG_NONE || kind == OFFCPU_ARG_POLL || kind == OFFCPU_ARG_SELECT ||
+	    kind == OFFCPU_ARG_WAITV)
 		return;
 	wait->arg = kind == OFFCPU_ARG_ADDRESS ? arg : (__u32)arg;
 	if (kind == OFFCPU_ARG_FD || kind == OFFCPU_ARG_IOCTL || kind == OFFCPU_ARG_EPOLL)

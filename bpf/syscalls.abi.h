@@ -61,8 +61,9 @@ enum syscalls_by {
 	SYSCALLS_BY_STACK = 1 << 8,
 	SYSCALLS_BY_VALUE = 1 << 9, /* probes.abi.h: an argument, in `inode` */
 	SYSCALLS_BY_LOCK = 1 << 10, /* waits at futexes alone: `stack` is the lock's id, `inode` its
-				       address in `pid`, or the offset in the file of `cgroup` (its
-				       inode), `device` and `code` (its generation) */
+				       address in `pid`, with several in `code`, or the offset in
+				       the file of `cgroup` (its inode), `device` and `code` (its
+				       generation) */
 	SYSCALLS_BY_FILE = SYSCALLS_BY_FD | SYSCALLS_BY_PATH | SYSCALLS_BY_DEVICE,
 };
 
@@ -77,6 +78,11 @@ struct syscalls_key {
 	__u32 error;
 	char comm[SYSCALLS_COMM];
 };
+
+/* By lock, `code` of a private one: how many futexes futex_waitv(2) waits for, of which it is the
+ * first and it is not known (yet) which it will be; with the bit, the address is that of their
+ * array. */
+enum { SYSCALLS_LOCKS = 0xff, SYSCALLS_LOCKS_UNREAD = 0x100 };
 
 struct syscalls_row {
 	__u64 calls, errors;

@@ -78,7 +78,8 @@ static __noinline int futex_call_read(struct task_struct *task, __u32 code, stru
 		/* The first stands for all, until its end says which. */
 		c->op = FUTEX_WAIT;
 		c->is_private = 1;
-		c->several = args.v[1] > 1;
+		c->n = args.v[1];
+		c->several = c->n > 1 || !in_its_memory;
 		if (in_its_memory)
 			futex_waiter_read(args.v[0], 0, &c->user_va, &c->is_private);
 	} else if (code == NR_FUTEX_WAKE || code == NR_FUTEX_WAIT) {

@@ -41,6 +41,15 @@ static __noinline int lock_key(struct task_struct *task, __u64 user_va, bool is_
 	return 0;
 }
 
+/* Of the key of a private lock, whatever is not known of a futex_waitv. */
+static __always_inline void mark_several(struct syscalls_key *key, __u32 n, __u32 unread)
+{
+	if (!key->pid)
+		return;
+	key->code = (n & SYSCALLS_LOCKS) | unread;
+	key->stack ^= key->code * 0x9e3779b97f4a7c15ULL;
+}
+
 /* --- moved from lock to lock ------------------------------------------------------------------ */
 
 enum { MOVES_KEPT = 8, MOVES_MAX = 4096 };
@@ -130,6 +139,8 @@ static __noinline int begin_futex(struct call_state *st, struct task_struct *tas
 	if (futex_call_read(task, st->code, c))
 		return 0;
 	lock_key(task, c->user_va, c->is_private, &st->lock);
+	if (c->several)
+		mark_several(&st->lock, c->n, 0);
 	if (c->to_va)
 		lock_key(task, c->to_va, c->to_is_private, &st->moved_to);
 	if (futex_waits(c->op)) {
@@ -234,9 +245,11 @@ static __noinline int end_futex(struct finished *f, __u64 now_ns)
 
 	if (st->stack_is_cut) /* the tool may have what was missing by now */
 		st->stack = stack_of_call(f->task);
-	if (c->several && f->result > 0) {
-		futex_several_read(f->task, f->result, c);
+	if (c->several) {
+		futex_several_read(f->task, f->result > 0 ? f->result : 0, c);
 		lock_key(f->task, c->user_va, c->is_private, &st->lock);
+		if (f->result < 0 && c->n > 1)
+			mark_several(&st->lock, c->n, 0);
 	}
 	if (!futex_waits(c->op))
 		return end_wake(f);
@@ -264,8 +277,11 @@ static __noinline int end_futex(struct finished *f, __u64 now_ns)
 /* A thread that was asleep in a call at the start. What its memory says is not known. */
 static __noinline int begin_futex_before(struct call_state *st, struct task_struct *task)
 {
-	if (!futex_call_read(task, st->code, &st->futex))
-		lock_key(task, st->futex.user_va, st->futex.is_private, &st->lock);
+	if (futex_call_read(task, st->code, &st->futex))
+		return 0;
+	lock_key(task, st->futex.user_va, st->futex.is_private, &st->lock);
+	if (st->futex.several)
+		mark_several(&st->lock, st->futex.n, SYSCALLS_LOCKS_UNREAD);
 	return 0;
 }
 

@@ -13,10 +13,10 @@ struct futex_call {
 	__u64 user_va;
 	__u64 to_va;  /* the second futex: where a requeue moves waiters to; 0: none */
 	__u32 op;     /* as of futex(2), whichever call it is */
-	__u32 n;      /* how many are to be woken */
+	__u32 n;      /* how many are to be woken; of futex_waitv, are waited for */
 	__u32 holder; /* of the lock, at the beginning of a wait; 0 not known */
 	__u8 is_private, to_is_private;
-	__u8 several;   /* futex_waitv with more than one: which, its end says */
+	__u8 several;   /* futex_waitv, of more than one or not read: which, its end says */
 	__u8 moves_all; /* that are not woken */
 };
 

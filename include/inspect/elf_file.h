@@ -93,7 +93,7 @@ int elf_functions_each(struct elf_file *f, elf_function_fn *fn, void *ctx);
 /* The variable that covers elf_vaddr, from .symtab or .dynsym: appends its name (mangled, without a
  * version). 0, -ENOENT, -ENOMEM. */
 int elf_variable_find(struct elf_file *f, uint64_t elf_vaddr, struct strbuf *name,
-		      uint64_t *ret_offset_bytes);
+		      uint64_t *ret_offset_bytes, uint64_t *ret_size_bytes);
 /* The allocated section that covers elf_vaddr, .bss too: its name. 0, -ENOENT, -ENOMEM. */
 int elf_section_at(struct elf_file *f, uint64_t elf_vaddr, struct strbuf *name,
 		   uint64_t *ret_offset_bytes);

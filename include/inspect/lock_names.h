@@ -24,6 +24,12 @@ static inline void lock_names_freep(struct lock_names **n)
 /* Appends the name of user_va in pid; `0x…` when nothing is known of it. 0 or -ENOMEM. */
 int lock_names_text(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out);
 
+/* The same for whoever waits there: what is waited for at several of its words (a condition, a
+ * rwlock or a barrier of the C library, Python's GIL) has one name, that of its variable, and one
+ * address, its first; others are without "+0x0". */
+int lock_names_object(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out,
+		      uint64_t *ret_va);
+
 /* Whether that name is within Python's global state, where its interpreter lock is. */
 bool lock_name_is_gil(const char *name);
 

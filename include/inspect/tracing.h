@@ -8,9 +8,8 @@
 #include <inspect/syscall_counts.h>
 
 /* After each interval: what has come since the one before. Not 0: ends the measurement with that
- * error; -ECANCELED ends it quietly. */
-typedef int tracing_interval_fn(void *ctx, const struct syscall_counts *c,
-				const struct syscall_table *t);
+ * error; -ECANCELED ends it quietly. The table is the callback's to change. */
+typedef int tracing_interval_fn(void *ctx, const struct syscall_counts *c, struct syscall_table *t);
 
 /* Now and then, while the target is there to be asked. 0 or the error that ends it. */
 typedef int tracing_tick_fn(void *ctx, struct syscall_counts *c);

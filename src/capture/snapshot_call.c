@@ -23,6 +23,7 @@ enum {
 	DATA_BYTES = 32,        /* of what is written */
 	ADDRESS_BYTES_MAX = 128,
 	FDS_SHOWN = 4,
+	LOCKS_SHOWN = 4,
 	FDS_MAX = 1 << 16,
 };
 
@@ -251,6 +252,49 @@ static void add_select(struct waiting_call *c)
 
 /* --- futexes ---------------------------------------------------------------------------------- */
 
+/* The name of the lock at an address, raw. */
+static void name_lock(const struct waiting_call *c, uint64_t user_va, struct strbuf *out)
+{
+	uint64_t object_va;
+
+	if (snapshot_is_locked(c->names->work, c->task->pid))
+		strbuf_printf(out, "0x%llx", (unsigned long long)user_va);
+	else if (lock_names_object(c->names->locks, c->task->pid, user_va, out, &object_va))
+		out->failed = true;
+}
+
+/* struct futex_waitv (include/uapi/linux/futex.h), 5.16. */
+struct futex_waiter {
+	uint64_t value, user_va;
+	uint32_t flags, reserved;
+};
+
+/* All locks that futex_waitv(2) waits at; the first is the call's object. */
+static void add_futexes(struct waiting_call *c)
+{
+	uint64_t n = (uint32_t)c->task->args[1], i;
+
+	for (i = 0; i < n && i < LOCKS_SHOWN; i++) {
+		CLEANUP(strbuf_release) struct strbuf name = {0};
+		struct futex_waiter waiter;
+
+		if (remote_memory_read(c->memory, c->task->args[0] + i * sizeof(waiter), &waiter,
+				       sizeof(waiter)))
+			break;
+		name_lock(c, waiter.user_va, &name);
+		strbuf_puts(&c->text, i ? ", " : "");
+		term_escape(&c->text, strbuf_str(&name), name.n);
+		c->text.failed |= name.failed;
+		if (!i)
+			strbuf_puts(&c->object, strbuf_str(&name));
+	}
+	if (i < n)
+		strbuf_printf(&c->text, "%s%llu futexes%s", i ? ", … " : "", (unsigned long long)n,
+			      i ? " in all" : "");
+	if (n > 1 && c->object.n)
+		strbuf_printf(&c->object, " or %llu more", (unsigned long long)n - 1);
+}
+
 /* With the lock's name in the place of its address. */
 static void add_futex(struct waiting_call *c)
 {
@@ -261,14 +305,7 @@ static void add_futex(struct waiting_call *c)
 				    (unsigned long long)t->args[0]);
 	const char *at;
 
-	if (snapshot_is_locked(c->names->work, t->pid))
-		strbuf_puts(&c->object, address);
-	else if (lock_names_text(c->names->locks, t->pid, t->args[0], &c->object))
-		c->object.failed = true;
-	if (str_ends(strbuf_str(&c->object), "+0x0"))
-		c->object.v[c->object.n -= strlen("+0x0")] = 0;
-	if (lock_name_is_gil(strbuf_str(&c->object)))
-		strbuf_puts(&c->object, " (GIL)");
+	name_lock(c, t->args[0], &c->object);
 	add_call(c);
 	at = strstr(strbuf_str(&c->text), address);
 	if (!at)
@@ -325,7 +362,7 @@ void waiting_call_describe(struct waiting_call *c)
 	} special[] = {
 		{"futex", add_futex, true},      {"poll", add_pollfds, false},
 		{"ppoll", add_pollfds, false},   {"select", add_select, false},
-		{"pselect6", add_select, false},
+		{"pselect6", add_select, false}, {"futex_waitv", add_futexes, false},
 	};
 	size_t i = 0;
 

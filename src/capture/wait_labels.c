@@ -85,7 +85,7 @@ static bool is_any(const char *name, const char *const *names, size_t n)
 
 static uint8_t argument_of(const char *name)
 {
-	static const char *const addresses[] = {"futex", "futex_wait", "futex_waitv"};
+	static const char *const addresses[] = {"futex", "futex_wait"};
 	static const char *const numbers[] = {"wait4"};
 	static const char *const epolls[] = {"epoll_wait", "epoll_pwait", "epoll_pwait2"};
 	static const char *const polls[] = {"poll", "ppoll"};
@@ -94,6 +94,8 @@ static uint8_t argument_of(const char *name)
 
 	if (str_eq(name, "ioctl"))
 		return OFFCPU_ARG_IOCTL;
+	if (str_eq(name, "futex_waitv"))
+		return OFFCPU_ARG_WAITV;
 	if (is_any(name, addresses, ARRAY_SIZE(addresses)))
 		return OFFCPU_ARG_ADDRESS;
 	if (is_any(name, numbers, ARRAY_SIZE(numbers)))
@@ -151,7 +153,7 @@ static int find_watched(struct wait_labels *l, pid_t pid, int fd, struct strbuf 
 	int err = 0, target;
 
 	strbuf_clear(out);
-	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", (int)pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fdinfo/%d", proc_living(pid), fd);
 	if (file_read(path, 1 << 16, &text))
 		return 0;
 	for (const char *at = strbuf_str(&text); (at = strstr(at, "tfd:")) && !err; at++) {
@@ -233,7 +235,7 @@ static int find_descriptor(struct wait_labels *l, const struct offcpu_key *key, 
 	char path[64];
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", proc_living(pid), fd);
 	err = stat(path, &now) ? -errno : 0;
 	if (!err && key->inode && key->inode != now.st_ino)
 		err = -ESTALE;
@@ -264,6 +266,33 @@ static int find_polled(struct wait_labels *l, const struct offcpu_key *key, pid_
 	return find_descriptor(l, key, pid, OFFCPU_ARG_POLL, fd);
 }
 
+static int name_lock(struct wait_labels *l, pid_t pid, uint64_t user_va)
+{
+	uint64_t object_va;
+
+	return lock_names_object(l->locks, pid, user_va, &l->object, &object_va);
+}
+
+/* What futex_waitv(2) waits for. */
+static int find_futexes(struct wait_labels *l, const struct offcpu_key *key, pid_t pid)
+{
+	uint64_t arg = key->arg;
+	struct {
+		uint64_t value, user_va;
+	} waiter = {.user_va = arg};
+
+	if (arg & OFFCPU_POLL_SEVERAL) {
+		strbuf_printf(&l->object, "%u futexes", (uint32_t)arg);
+		return 0;
+	}
+	if (arg & OFFCPU_POLL_AT) {
+		remote_memory_begin(&l->memory, pid);
+		if (remote_memory_read(&l->memory, arg & ~OFFCPU_POLL_AT, &waiter, sizeof(waiter)))
+			return 0;
+	}
+	return name_lock(l, pid, waiter.user_va);
+}
+
 /* What the call works on, into l->object; nothing where it can't be said. */
 static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint32_t pid,
 		       uint8_t argument)
@@ -277,7 +306,9 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	else if (is_descriptor(argument))
 		err = find_descriptor(l, key, (pid_t)pid, argument, (int)key->arg);
 	else if (argument == OFFCPU_ARG_ADDRESS)
-		err = lock_names_text(l->locks, (pid_t)pid, key->arg, &l->object);
+		err = name_lock(l, (pid_t)pid, key->arg);
+	else if (argument == OFFCPU_ARG_WAITV)
+		err = find_futexes(l, key, (pid_t)pid);
 	else if (argument == OFFCPU_ARG_NUMBER && (int32_t)key->arg > 0)
 		strbuf_printf(&l->object, "%d", (int32_t)key->arg);
 	else if (argument == OFFCPU_ARG_POLL)
@@ -294,12 +325,7 @@ static int find_object(struct wait_labels *l, const struct offcpu_key *key, uint
 	}
 	if (err == -ENOMEM || l->object.failed)
 		return -ENOMEM;
-	/* The lock is the whole variable, mostly. */
-	if (argument == OFFCPU_ARG_ADDRESS && str_ends(strbuf_str(&l->object), "+0x0"))
-		l->object.v[l->object.n -= strlen("+0x0")] = '\0';
-	if (argument == OFFCPU_ARG_ADDRESS && lock_name_is_gil(strbuf_str(&l->object)))
-		strbuf_puts(&l->object, " (GIL)");
-	return l->object.failed ? -ENOMEM : 0;
+	return 0;
 }
 
 static int label_blocked(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,

@@ -72,18 +72,18 @@ static int fill(const struct trace_view *view, const char *target, struct result
 
 /* --- intervals -------------------------------------------------------------------------------- */
 
-static int print_interval(void *ctx, const struct syscall_counts *counts,
-			  const struct syscall_table *t)
+static int print_interval(void *ctx, const struct syscall_counts *counts, struct syscall_table *t)
 {
 	struct trace_run *run = ctx;
 	CLEANUP(result_release) struct result r;
 	struct trace_view view = view_of(run, counts, t);
-	int err;
+	int err = run->v->locks ? trace_locks_merge(run->locks, t) : 0;
 
 	result_init(&r, schema_of(run->v));
 	result_fact(&r, "elapsed_ns", "interval", cell_u64(CELL_NS, t->elapsed_ns));
 	view.is_interval = true;
-	err = fill(&view, strbuf_str(&run->target_text), &r);
+	if (!err)
+		err = fill(&view, strbuf_str(&run->target_text), &r);
 	if (!err && run->v->common.json)
 		err = result_json_line(&r, stdout);
 	else if (!err)
@@ -131,7 +131,7 @@ static int report(struct trace_run *run)
 	CLEANUP(result_release) struct result r;
 	struct trace_view view = view_of(run, run->tracing.counts, &run->tracing.table);
 	const char *target = strbuf_str(&run->target_text);
-	int err;
+	int err = run->v->locks ? trace_locks_merge(run->locks, &run->tracing.table) : 0;
 
 	result_init(&r, schema_of(run->v));
 	trace_facts(&view, &run->tracing, target, &r);
@@ -139,7 +139,8 @@ static int report(struct trace_run *run)
 		result_note(&r, "%s", run->notes.v[i]);
 	for (size_t i = 0; i < run->target.hints.n && !run->v->common.quiet; i++)
 		result_note(&r, "%s", run->target.hints.v[i]);
-	err = fill(&view, target, &r);
+	if (!err)
+		err = fill(&view, target, &r);
 	if (err)
 		return diag_errno(run->d, err, "trace");
 	if (run->v->interval_ns && run->v->common.json)

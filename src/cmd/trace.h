@@ -202,9 +202,15 @@ int trace_locks_learn(struct trace_locks *l, struct syscall_counts *counts, bool
 /* The same of a table whose rows are locks alone. */
 int trace_locks_learn_rows(struct trace_locks *l, const struct syscall_table *t);
 
-/* "_PyRuntime+0x1b4 (GIL)", "0x7f…" when nothing was learnt; in the result's arena. */
+/* The rows of one object's words become one, that of the object, and of each detail the lock; what
+ * is found by a row's key is found no more. 0 or -ENOMEM. */
+int trace_locks_merge(const struct trace_locks *l, struct syscall_table *t);
+
+/* "_PyRuntime (GIL)", "0x7f…" when nothing was learnt; in the result's arena. code: the key's. */
 const char *trace_lock_name(const struct trace_locks *l, struct result *r, uint32_t pid,
-			    uint64_t user_va);
+			    uint64_t user_va, uint32_t code);
+/* The address of the object that an address belongs to. */
+uint64_t trace_lock_object(const struct trace_locks *l, uint32_t pid, uint64_t user_va);
 bool trace_lock_is_gil(const struct trace_locks *l, uint32_t pid, uint64_t user_va);
 
 /* --locks: a row for each lock, and the stacks of the first. 0 or -ENOMEM. */

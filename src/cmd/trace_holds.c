@@ -65,7 +65,7 @@ static bool is_wanted(const struct hold_run *run, const struct syscall_row *row,
 static void put_row(const struct hold_run *run, const struct syscall_row *row, size_t section,
 		    struct result *r)
 {
-	const char *name = trace_lock_name(run->locks, r, row->key.pid, row->key.inode);
+	const char *name = trace_lock_name(run->locks, r, row->key.pid, row->key.inode, 0);
 	const char *none = "none has ended";
 	double elapsed_ns = (double)run->tracing.table.elapsed_ns;
 

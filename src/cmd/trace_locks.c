@@ -15,7 +15,7 @@ static const char *lock_name(const struct trace_view *view, const struct syscall
 	CLEANUP(strbuf_release) struct strbuf file = {0};
 
 	if (key->pid)
-		return trace_lock_name(view->locks, r, key->pid, key->inode);
+		return trace_lock_name(view->locks, r, key->pid, key->inode, key->code);
 	syscall_counts_file(view->counts, &place, &file);
 	/* Shared memory without a name lies in no folder. */
 	if (!file.n || str_eq(strbuf_str(&file), "/"))
@@ -44,7 +44,8 @@ static bool is_wanted(const struct trace_view *view, const struct syscalls_key *
 	if (!wanted)
 		return true;
 	if (str_starts(wanted, "0x"))
-		return strtoull(wanted, NULL, 16) == key->inode;
+		return trace_lock_object(view->locks, key->pid, strtoull(wanted, NULL, 16)) ==
+		       key->inode;
 	return strstr(name, wanted) != NULL;
 }
 

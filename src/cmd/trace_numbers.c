@@ -235,12 +235,13 @@ static void put_lock(struct numbers_build *b, const char *name, bool gil)
 {
 	const struct syscall_detail *top = top_lock(b, gil);
 
-	put_number(b, name, top ? (double)top->v.sum / 1e6 / b->seconds : 0,
-		   top ? result_text(b->r, "lock %s of process %s, %llu waits, longest %.1f ms",
-				     trace_lock_name(b->locks, b->r, top->key.id, top->key.value),
-				     trace_task_number(b->t, b->r, top->key.id),
-				     (unsigned long long)top->v.count, (double)top->v.max / 1e6)
-		       : NULL);
+	put_number(
+		b, name, top ? (double)top->v.sum / 1e6 / b->seconds : 0,
+		top ? result_text(b->r, "lock %s of process %s, %llu waits, longest %.1f ms",
+				  trace_lock_name(b->locks, b->r, top->key.id, top->key.value, 0),
+				  trace_task_number(b->t, b->r, top->key.id),
+				  (unsigned long long)top->v.count, (double)top->v.max / 1e6)
+		    : NULL);
 }
 
 static void put_locks(struct numbers_build *b)

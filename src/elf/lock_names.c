@@ -35,6 +35,12 @@ struct process_areas {
 	struct areas areas;
 };
 
+/* The variable that an address lies in. */
+struct lock_variable {
+	uint64_t offset_bytes, size_bytes;
+	size_t name_bytes; /* of the text, up to the end of its name; 0: it lies in none */
+};
+
 struct lock_names {
 	struct process_areas processes[PROCESSES_MAX];
 	size_t next; /* the one to be replaced */
@@ -157,17 +163,17 @@ static const char *base_name(const char *path)
 
 /* The variable at an address of a file's data, in the file or in its separate debug file. */
 static bool variable_name(struct elf_file *f, const char *path, uint64_t elf_vaddr,
-			  struct strbuf *out)
+			  struct strbuf *out, struct lock_variable *ret)
 {
 	CLEANUP(elf_file_freep) struct elf_file *debug = NULL;
-	uint64_t offset_bytes;
 
-	if (elf_variable_find(f, elf_vaddr, out, &offset_bytes)) {
+	if (elf_variable_find(f, elf_vaddr, out, &ret->offset_bytes, &ret->size_bytes)) {
 		if (elf_file_has_symtab(f) || elf_debug_file_find(f, path, -1, &debug) ||
-		    elf_variable_find(debug, elf_vaddr, out, &offset_bytes))
+		    elf_variable_find(debug, elf_vaddr, out, &ret->offset_bytes, &ret->size_bytes))
 			return false;
 	}
-	strbuf_printf(out, "+0x%llx", (unsigned long long)offset_bytes);
+	ret->name_bytes = out->n;
+	strbuf_printf(out, "+0x%llx", (unsigned long long)ret->offset_bytes);
 	return true;
 }
 
@@ -198,7 +204,7 @@ static int open_area(pid_t pid, const struct area *a)
 
 /* `file` is the area whose file it is; user_va lies in it or in the .bss behind it. */
 static bool file_data_name(const struct process_areas *p, const struct area *file, uint64_t user_va,
-			   struct strbuf *out)
+			   struct strbuf *out, struct lock_variable *ret)
 {
 	CLEANUP(elf_file_freep) struct elf_file *f = NULL;
 	const struct area *first = first_of_file(&p->areas, file);
@@ -208,7 +214,7 @@ static bool file_data_name(const struct process_areas *p, const struct area *fil
 	if (fd < 0 || elf_file_open_fd(fd, &f) || elf_file_off_to_vaddr(f, 0, &elf_vaddr))
 		return false;
 	elf_vaddr += user_va - first->start;
-	if (variable_name(f, file->path, elf_vaddr, out))
+	if (variable_name(f, file->path, elf_vaddr, out, ret))
 		return true;
 	strbuf_printf(out, "%s ", base_name(file->path));
 	if (elf_section_at(f, elf_vaddr, out, &offset_bytes))
@@ -268,7 +274,9 @@ static void anonymous_name(pid_t pid, const struct area *a, uint64_t user_va, st
 	strbuf_printf(out, "+0x%llx", (unsigned long long)(user_va - a->start));
 }
 
-int lock_names_text(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out)
+/* *ret stays as it is where the address lies in no variable. */
+static int name_address(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out,
+			struct lock_variable *ret)
 {
 	struct process_areas *p = process_of(n, pid);
 	size_t i = find_area(&p->areas, user_va);
@@ -288,8 +296,48 @@ int lock_names_text(struct lock_names *n, pid_t pid, uint64_t user_va, struct st
 		strbuf_printf(out, "%s+0x%llx", a->path,
 			      (unsigned long long)(user_va - a->start + a->pgoff_bytes));
 	else if (!(has_file(a) || a->bss) ||
-		 !file_data_name(p, has_file(a) ? a : a - 1, user_va, out))
+		 !file_data_name(p, has_file(a) ? a : a - 1, user_va, out, ret))
 		anonymous_name(pid, a, user_va, out);
+	return out->failed ? -ENOMEM : 0;
+}
+
+int lock_names_text(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out)
+{
+	struct lock_variable variable;
+
+	return name_address(n, pid, user_va, out, &variable);
+}
+
+/* Variables that are waited for at more than one of their words, by size (glibc's
+ * bits/pthreadtypes-arch.h) and where those are: pthread_cond_t, pthread_rwlock_t,
+ * pthread_barrier_t. */
+static bool is_one_lock(const struct lock_variable *v)
+{
+	static const struct {
+		uint64_t size_bytes, first, end;
+	} kinds[] = {{48, 32, 48}, {56, 8, 16}, {32, 4, 8}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+		if (v->size_bytes == kinds[i].size_bytes && v->offset_bytes >= kinds[i].first &&
+		    v->offset_bytes < kinds[i].end)
+			return true;
+	return !v->offset_bytes;
+}
+
+int lock_names_object(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out,
+		      uint64_t *ret_va)
+{
+	struct lock_variable variable = {0};
+	size_t from = out->n;
+	int err = name_address(n, pid, user_va, out, &variable);
+	bool is_gil = !err && lock_name_is_gil(strbuf_str(out) + from);
+
+	*ret_va = user_va;
+	if (err || !variable.name_bytes || !(is_gil || is_one_lock(&variable)))
+		return err;
+	*ret_va = user_va - variable.offset_bytes;
+	out->v[out->n = variable.name_bytes] = 0;
+	strbuf_puts(out, is_gil ? " (GIL)" : "");
 	return out->failed ? -ENOMEM : 0;
 }
 

@@ -41,7 +41,7 @@ static void search_table(struct elf_file *f, uint32_t type, uint64_t elf_vaddr, 
 }
 
 int elf_variable_find(struct elf_file *f, uint64_t elf_vaddr, struct strbuf *name,
-		      uint64_t *ret_offset_bytes)
+		      uint64_t *ret_offset_bytes, uint64_t *ret_size_bytes)
 {
 	struct found best = {0};
 
@@ -51,6 +51,7 @@ int elf_variable_find(struct elf_file *f, uint64_t elf_vaddr, struct strbuf *nam
 		return -ENOENT;
 	strbuf_add(name, best.name, MIN(strcspn(best.name, "@"), (size_t)NAME_BYTES_MAX));
 	*ret_offset_bytes = elf_vaddr - best.start;
+	*ret_size_bytes = best.size_bytes;
 	return name->failed ? -ENOMEM : 0;
 }
 

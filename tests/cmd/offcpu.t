@@ -263,7 +263,7 @@ ok 'grep -A9 "^#[0-9]* futex, [5-9] locks" "$tmp/screen" | grep -q "^    PyThrea
 	"user frames are on the first screen, each thread's own lock at one place in one row"
 ok 'grep -A3 "^#[0-9]* futex, [5-9] locks" "$tmp/screen" | grep -q "^    kernel  futex_do_wait < __futex_wait"' \
 	"the kernel's are one line, without the scheduler's"
-ok '"$INSPECT" report --csv "$tmp/pool.data" 2>/dev/null | grep -q "_PyRuntime+0x[0-9a-f]* (GIL)"' 'the GIL by its name'
+ok '"$INSPECT" report --csv "$tmp/pool.data" 2>/dev/null | grep -q "_PyRuntime (GIL)"' 'the GIL by its name'
 is "$("$python" -c 'import sys; print(max(len(l.rstrip("\n")) for l in open(sys.argv[1], encoding="utf-8")) <= 80)' \
 	<(tail -n +2 "$tmp/screen"))" True 'in 80 columns, but for the path of a file'
 is "$("$INSPECT" flame --folded "$tmp/pool.data" 2>/dev/null | grep -cE '__traceiter_|bpf_trace')" 0 \

@@ -20,6 +20,33 @@ done
 exec {hold}>&-
 wait
 
+# --- the main thread has ended, and futexes that are no mutexes ---
+start left leave deadlock recv raw waitv
+mv "$tmp/left" "$tmp/all"
+while [ "$(awk '/^State/ { print $2 }' "/proc/$pid/status")" != Z ]; do sleep 0.02; done
+"$INSPECT" offcpu -p "$pid" -d 0.2 --stacks 0 --json >"$tmp/offcpu.json" 2>/dev/null
+"$INSPECT" trace --locks -p "$pid" -d 0.2 --json >"$tmp/locks.json" 2>/dev/null &
+"$INSPECT" stack -p "$pid" --json >"$tmp/json"
+wait $!
+is "$(query --argjson tid "$pid" '.threads[] | select(.tid == $tid).state') $(query '[.threads[] | select(.deadlock) | .object] | sort | join(" ")') $(query .deadlocks)" \
+	'Z lock_a lock_b 1' 'without its main thread: what locks are called, and the one deadlock'
+like "$(functions "$(tid_of hold_a)")" 'pthread_mutex_lock take_second hold_a start_thread clone' '… with whole stacks'
+like "$(query --argjson tid "$(tid_of recv)" '.threads[] | select(.tid == $tid).object')" '^(socket:|unix)' '… and its descriptors'
+is "$(query '[.threads[] | select(.comm | startswith("raw")) | "\(.object) \(.holder_tid)"] | sort | join(", ")')" \
+	'raw_a null, raw_b null' 'what looks like a held mutex, but is waited for elsewhere, has no holder'
+is "$(jq -r '[.waits[].for] | sort | join(", ") | sub("[0-9]{4,}"; "N")' "$tmp/offcpu.json") $(jq '[.threads[] | select(.tid)] | length' "$tmp/offcpu.json")" \
+	"futex lock_a, futex lock_b, futex raw_a, futex raw_b, futex_waitv 3 futexes, read $tmp/left.in, recvfrom socket:[N] 7" \
+	'offcpu: the same, and nothing of the thread that has ended'
+if query '.threads[] | select(.comm == "waitv").syscall' | grep -q waitv; then
+	is "$(query '.threads[] | select(.comm == "waitv").wait')" 'futex_waitv(any_a, any_b, any_c)' 'futex_waitv: for any of these'
+	is "$(jq -r '[.locks[].lock] | sort | join(", ")' "$tmp/locks.json")" 'any_a or 2 more, lock_a, lock_b, raw_a, raw_b' \
+		'… and to trace --locks, which came later'
+else
+	skip 'no futex_waitv in this kernel' 2
+fi
+exec {hold}>&-
+wait
+
 # --- 2,000 threads ---
 start many pool=2000
 "$INSPECT" stack -p "$pid" --json >"$tmp/json"

@@ -39,6 +39,40 @@ static void test_variables(void **state UNUSED)
 	assert_string_equal(name(n, (void *)8, &text), "0x8");
 }
 
+pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+pthread_rwlock_t rwlock = PTHREAD_RWLOCK_INITIALIZER;
+char _PyRuntime[4096];
+
+static const char *object(struct lock_names *n, const volatile void *p, struct strbuf *out,
+			  const volatile void *want)
+{
+	uint64_t user_va;
+
+	strbuf_clear(out);
+	assert_int_equal(lock_names_object(n, getpid(), (uintptr_t)p, out, &user_va), 0);
+	assert_int_equal(user_va, (uintptr_t)want);
+	return strbuf_str(out);
+}
+
+/* What is waited for at several words is one. */
+static void test_objects(void **state UNUSED)
+{
+	CLEANUP(lock_names_freep) struct lock_names *n = NULL;
+	CLEANUP(strbuf_release) struct strbuf text = {0};
+	char *word = (char *)&condition + sizeof(condition) - 8;
+
+	assert_int_equal(lock_names_new(&n), 0);
+	assert_string_equal(object(n, word, &text, &condition), "condition");
+	assert_string_equal(object(n, word + 4, &text, &condition), "condition");
+	word = (char *)&rwlock + 8;
+	assert_string_equal(object(n, word, &text, &rwlock), "rwlock");
+	assert_string_equal(object(n, word + 4, &text, &rwlock), "rwlock");
+	assert_string_equal(object(n, _PyRuntime + 0x1b4, &text, _PyRuntime), "_PyRuntime (GIL)");
+	assert_string_equal(object(n, lock_in_bss, &text, lock_in_bss), "lock_in_bss");
+	assert_string_equal(object(n, lock_in_bss + 44, &text, lock_in_bss + 44),
+			    "lock_in_bss+0x2c");
+}
+
 struct worker {
 	pid_t tid;
 	char *local;
@@ -142,9 +176,8 @@ static void test_new_mapping(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variables),
-		cmocka_unit_test(test_stacks),
-		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_variables),   cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_stacks),      cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_new_mapping),
 	};
 

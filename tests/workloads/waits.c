@@ -4,10 +4,15 @@
  * CALL`, and then `ready PID`; ends when its standard input does.
  *
  *	waits [deadlock] [recv] [sleep] [spin] [vfork] [fault] [int80] [pi] [rwlock] [pool=N]
+ *	      [raw] [waitv] [leave]
+ *
+ * raw: two threads wait for each other's futex, of which neither is a mutex though both look like
+ * one; leave: the main thread ends before the others.
  */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <signal.h>
@@ -269,12 +274,71 @@ static void *want_write(void *arg)
 	return NULL;
 }
 
+/* The words of a plain mutex: locked, and by whom. */
+struct looks_held {
+	uint32_t word, count, tid, users;
+} raw_a = {.word = 2}, raw_b = {.word = 2};
+
+static void wait_raw(struct looks_held *mine, struct looks_held *other)
+{
+	mine->tid = (uint32_t)syscall(SYS_gettid);
+	pthread_barrier_wait(&started);
+	syscall(SYS_futex, &other->word, FUTEX_WAIT_PRIVATE, 2, NULL);
+}
+
+static void *raw_one(void *arg)
+{
+	begin("raw_one", 'S', "futex");
+	wait_raw(&raw_a, &raw_b);
+	return arg;
+}
+
+static void *raw_two(void *arg)
+{
+	begin("raw_two", 'S', "futex");
+	wait_raw(&raw_b, &raw_a);
+	return arg;
+}
+
+/* struct futex_waitv */
+static struct {
+	uint64_t value, address;
+	uint32_t flags, reserved;
+} waiters[3];
+uint32_t any_a, any_b, any_c;
+
+static void *wait_for_any(void *arg)
+{
+	uint32_t *const words[] = {&any_a, &any_b, &any_c};
+
+	begin("waitv", 'S', "futex_waitv");
+	for (int i = 0; i < 3; i++) {
+		waiters[i].address = (uintptr_t)words[i];
+		waiters[i].flags = 2 | FUTEX_PRIVATE_FLAG; /* FUTEX_32 */
+	}
+	pthread_barrier_wait(&started);
+	syscall(449, waiters, 3, 0, NULL, 0);
+	return arg;
+}
+
+static void *reader(void *arg)
+{
+	char byte;
+
+	begin("reader", 'S', "read");
+	pthread_barrier_wait(&started);
+	while (read(0, &byte, 1) > 0)
+		;
+	_exit(arg != NULL);
+}
+
 static const struct {
 	const char *name;
 	void *(*run)(void *);
 } kinds[] = {
-	{"recv", receive},  {"sleep", sleeper}, {"spin", spinner},
-	{"vfork", vforker}, {"fault", faulter}, {"int80", int80},
+	{"recv", receive},       {"sleep", sleeper}, {"spin", spinner}, {"vfork", vforker},
+	{"fault", faulter},      {"int80", int80},   {"raw", raw_one},  {"raw", raw_two},
+	{"waitv", wait_for_any}, {"leave", reader},
 };
 
 static void create(void *(*run)(void *))
@@ -328,6 +392,7 @@ static void settle(void)
 int main(int argc, char **argv)
 {
 	unsigned pool = 0, waiting = 1;
+	int leaves = 0;
 	char byte;
 
 	for (int i = 1; i < argc; i++) {
@@ -335,6 +400,8 @@ int main(int argc, char **argv)
 			pool = (unsigned)atoi(argv[i] + 5);
 		waiting += strcmp(argv[i], "deadlock") && strcmp(argv[i], "pi") &&
 			   strcmp(argv[i], "rwlock") && strncmp(argv[i], "pool=", 5);
+		waiting += !strcmp(argv[i], "raw");
+		leaves |= !strcmp(argv[i], "leave");
 	}
 	pthread_barrier_init(&both_hold, NULL, 2);
 	pthread_barrier_init(&started, NULL, waiting + pool);
@@ -369,6 +436,8 @@ int main(int argc, char **argv)
 	settle();
 	printf("ready %d\n", getpid());
 	fflush(stdout);
+	if (leaves)
+		pthread_exit(NULL);
 	while (read(0, &byte, 1) > 0)
 		;
 	_exit(0);
