@@ -151,7 +151,7 @@ static int parse_call_graph(void *value, const char *arg, struct diag *d)
 				   arg + strlen("dwarf"), d);
 	if (str_eq(arg, "lbr")) {
 		diag_set(d, -EINVAL, "stacks from the CPU's branch records are not built");
-		diag_fix(d, "--call-graph fp      (needs programs with frame pointers)");
+		diag_fix(d, "--call-graph auto    (the default: needs no frame pointers)");
 	} else {
 		diag_set(d, -EINVAL, "not one of auto|fp|dwarf[,bytes]|none");
 	}

@@ -128,28 +128,42 @@ static struct thread_share *share_by_thread(const struct profile *p)
 	return v;
 }
 
-static double cpu_percent(const struct profile *p, uint64_t ran_ns)
+static double cpu_percent(const struct profile *p, double ran_ns)
 {
-	return p->duration_ns ? 100.0 * (double)ran_ns / (double)p->duration_ns : 0;
+	return p->duration_ns ? 100.0 * ran_ns / (double)p->duration_ns : 0;
+}
+
+/* The CPU time of what was sampled: where events were throttled or samples lost it is more than they
+ * stand for. What the target used is known, and missing from all of its threads alike. */
+static double ran_ns(const struct recording *rec, uint64_t weight, uint64_t total)
+{
+	const struct profile *p = rec->profile;
+	double used_ns = rec->load.cpus * (double)p->duration_ns;
+
+	if ((!p->losses.throttled && !p->losses.lost) || strchr(p->events.v[0].name, ':') ||
+	    used_ns <= (double)total || !total)
+		return (double)weight;
+	return used_ns * (double)weight / (double)total;
 }
 
 /* With --wall the weight is all of a thread's time: what it ran is known by its last name. */
 static struct cell cpu_cell(struct result *r, const struct recording *rec,
-			    const struct profile_thread *t, uint64_t weight)
+			    const struct profile_thread *t, uint64_t weight, uint64_t total)
 {
 	const struct profile *p = rec->profile;
 	const struct waits *w = rec->waits;
 
 	if (!w)
 		return p->events.n && p->events.v[0].is_time
-			       ? cell_double(CELL_PERCENT, cpu_percent(p, weight))
+			       ? cell_double(CELL_PERCENT,
+					     cpu_percent(p, ran_ns(rec, weight, total)))
 			       : cell_null(r, "the event does not measure time");
 	for (size_t i = 0; i < w->threads.n; i++) {
 		const struct offcpu_totals *totals = &w->threads.v[i].totals;
 
 		if (totals->tid == t->tid && totals->pid == t->pid &&
 		    str_eq(totals->comm, intern_str(&p->strings, t->comm)))
-			return cell_double(CELL_PERCENT, cpu_percent(p, totals->on_ns));
+			return cell_double(CELL_PERCENT, cpu_percent(p, (double)totals->on_ns));
 	}
 	return cell_null(r, "the thread has another name since");
 }
@@ -169,7 +183,7 @@ static void add_threads(struct result *r, const struct recording *rec, const str
 			cell_u64(CELL_COUNT, t->tid),
 			cell_double(CELL_PERCENT,
 				    total ? 100.0 * (double)v[i].weight / (double)total : 0),
-			cpu_cell(r, rec, t, v[i].weight),
+			cpu_cell(r, rec, t, v[i].weight, total),
 			cell_u64(CELL_COUNT, v[i].count),
 			cell_text(r, intern_str(&p->strings, t->comm)),
 		};
@@ -186,15 +200,16 @@ static void add_threads(struct result *r, const struct recording *rec, const str
 }
 
 /* The thread that leads the table: by its share of a CPU where the event measures time. */
-static void leading_thread(struct strbuf *b, const struct profile *p, const struct thread_share *v,
-			   uint64_t total)
+static void leading_thread(struct strbuf *b, const struct recording *rec,
+			   const struct thread_share *v, uint64_t total)
 {
+	const struct profile *p = rec->profile;
 	const char *comm = intern_str(&p->strings, p->threads.v[v[0].thread].comm);
 	double share = 100.0 * (double)v[0].weight / (double)MAX(total, 1);
 
 	if (p->events.v[0].is_time) {
 		strbuf_puts(b, " · hottest thread ");
-		share = cpu_percent(p, v[0].weight);
+		share = cpu_percent(p, ran_ns(rec, v[0].weight, total));
 	} else {
 		strbuf_printf(b, " · most %s: ", p->events.v[0].name);
 	}
@@ -219,7 +234,7 @@ static void first_line(struct strbuf *b, const struct recording *r, const struct
 	if (l->quota > 0)
 		strbuf_printf(b, " (quota %.3g)", l->quota);
 	if (p->threads.n && v[0].count)
-		leading_thread(b, p, v, total);
+		leading_thread(b, r, v, total);
 	strbuf_printf(b, " · lost %llu", (unsigned long long)p->losses.lost);
 }
 

@@ -187,6 +187,7 @@ static void read_stack_user(struct cursor *c, const struct perf_event_attr *attr
 		return;
 	e->sample.stack = used_bytes ? stack : NULL;
 	e->sample.stack_bytes = used_bytes;
+	e->sample.stack_cut = used_bytes < size_bytes;
 }
 
 static void skip_regs_intr(struct cursor *c, const struct perf_event_attr *attr,

@@ -31,6 +31,7 @@ struct copy {
 	const uint8_t *bytes;
 	size_t n;
 	uint64_t start_va;
+	bool cut;
 };
 
 static int read_copy(void *ctx, __u64 user_va, __u64 *ret_word)
@@ -41,7 +42,7 @@ static int read_copy(void *ctx, __u64 user_va, __u64 *ret_word)
 	if (user_va < c->start_va)
 		return UNWIND_UNREADABLE;
 	if (c->n < 8 || at > c->n - 8)
-		return UNWIND_COPY_TOO_SHORT;
+		return c->cut ? UNWIND_UNREADABLE : UNWIND_COPY_TOO_SHORT;
 	memcpy(ret_word, c->bytes + at, 8);
 	return 0;
 }
@@ -132,7 +133,7 @@ size_t unwind_registers(const struct unwind_walk *w, uint32_t pid, struct unwind
 size_t unwind_sample(const struct unwind_walk *w, const struct sample *s, uint64_t *chain,
 		     size_t max_frames, enum unwind_stop *ret_stop, bool *ret_guessed)
 {
-	struct copy copy = {.bytes = s->stack, .n = s->stack_bytes};
+	struct copy copy = {.bytes = s->stack, .n = s->stack_bytes, .cut = s->stack_cut};
 	struct unwind_state state = {0};
 	bool left = false;
 	size_t n = 0;

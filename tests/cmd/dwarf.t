@@ -62,6 +62,10 @@ like "$("$INSPECT" flame --folded cut.data)" 'uw_deep;\[truncated: stack copy to
 "$INSPECT" flame --folded cut.data >cut.folded
 "$INSPECT" flame --folded cut.folded >again.folded
 is "$(sort again.folded)" "$(sort cut.folded)" 'folded text keeps it'
+# In the rest of an execve(2) the stack of the program that called it is gone.
+record -F 9999 --call-graph dwarf -o execs.data -- sh -c 'for i in $(seq 100); do /bin/true; done'
+is "$(json execs.data | jq '[.truncated_by_reason[] | select(.reason == "stack copy too short").samples] | add // 0')" 0 \
+	'exec: a stack that is gone is no short copy'
 if "${CC:-cc}" -m32 -nostdlib -static -x c - -o m32 2>/dev/null <<<'void _start(void) { for (;;) ; }'; then
 	./m32 &
 	pid=$!

@@ -53,7 +53,7 @@ works record -m 64 --max-stack 20 -p $busy sleep 0.1
 works record -q -f -p $busy sleep 0.1
 answered 'inspect flame.*-o x.svg' record -o x.svg --pid $busy -d 5
 works record --call-graph dwarf,8192 -- ./prog 0.1 0
-answered '--call-graph fp' record --call-graph lbr -- ./prog 0.1 0
+answered '--call-graph auto' record --call-graph lbr -- ./prog 0.1 0
 answered '-p \$\(pgrep' record -u nobody -- sleep 0.1
 answered '--delay' record -D 100 -- ./prog 0.1 0
 answered '-t TID' record --no-inherit -p $busy -- sleep 0.1

@@ -185,3 +185,8 @@ kill $busy
 ok '[ "$(report f | jq .samples)" -gt 400 ]' '--delay: what comes after'
 first=$(perf script -F time -G -i f 2>/dev/null | tr -d ': ' | sort -n | head -1)
 ok "awk -v first=$first '{ exit !(first - \$1 > 0.45) }' uptime" '--delay leaves the start out'
+
+# --- a timer that is held back: the time without samples is in nobody's samples ---
+record -F max --json -o max.data -- "$W/shares" 0.5 >out 2>err
+near "$(jq '.threads[0].cpu_percent * .duration_ns / 1e8' out)" "$(awk '$1 == "cpu" { print $2 / 1e6 }' err)" \
+	"$(awk '$1 == "cpu" { print $2 / 2e7 }' err)" 'of a CPU: the CPU time used, throttled or not'

@@ -125,6 +125,7 @@ static void check_full_sample(const struct event *e)
 	assert_int_equal(s->regs.v[1], 0x222);
 	assert_int_equal(s->stack_bytes, 8);
 	assert_memory_equal(s->stack, "01234567", 8);
+	assert_true(s->stack_cut);
 }
 
 static void test_every_field(void **state UNUSED)
