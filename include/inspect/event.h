@@ -129,7 +129,7 @@ struct sample {
 	struct user_regs regs;
 	const uint8_t *stack; /* copy of the user stack from sp on, or NULL */
 	size_t stack_bytes;
-	bool stack_cut; /* by memory that could not be read, before the size asked for */
+	bool stack_cut;     /* by memory that could not be read, before the size asked for */
 	const uint8_t *raw; /* at no good alignment; NULL: none */
 	size_t raw_bytes;
 };

@@ -20,6 +20,7 @@ struct proc_stat {
 	uint64_t utime_ns, stime_ns;
 	uint64_t start_time_ns; /* since boot */
 	uint32_t num_threads;
+	bool of_kernel; /* a thread of the kernel's own: no program, no system calls */
 };
 
 /* /proc/PID/stat, or /proc/PID/task/TID/stat when tid is not 0. Uses the last ')'. 0 or -errno. */

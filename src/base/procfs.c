@@ -7,6 +7,7 @@
 #include <limits.h>
 
 #define STAT_BYTES_MAX 4096
+#define PF_KTHREAD 0x00200000U /* include/linux/sched.h */
 #define CHILDREN_THREADS_MAX 64
 
 int file_read(const char *path, size_t max_bytes, struct strbuf *out)
@@ -78,6 +79,7 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	CLEANUP(strbuf_release) struct strbuf text = {0};
 	struct proc_stat stat = {0};
 	unsigned long long utime, stime, start;
+	unsigned flags;
 	const char *open_paren, *close_paren;
 	size_t comm_bytes;
 	char path[64];
@@ -94,12 +96,14 @@ int proc_stat_read(pid_t pid, pid_t tid, struct proc_stat *ret)
 	/* The bytes as they are: stat doesn't escape as status does. */
 	comm_bytes = MIN((size_t)(close_paren - open_paren - 1), sizeof(stat.comm) - 1);
 	memcpy(stat.comm, open_paren + 1, comm_bytes);
-	/* proc(5): state is field 3, ppid 4, utime 14, stime 15, num_threads 20, starttime 22. */
+	/* proc(5): state is field 3, ppid 4, flags 9, utime 14, stime 15, num_threads 20, starttime
+	 * 22. */
 	if (sscanf(close_paren + 1,
-		   " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u"
+		   " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u"
 		   " %llu %llu %*d %*d %*d %*d %u %*d %llu",
-		   &stat.state, &stat.ppid, &utime, &stime, &stat.num_threads, &start) != 6)
+		   &stat.state, &stat.ppid, &flags, &utime, &stime, &stat.num_threads, &start) != 7)
 		return -EBADMSG;
+	stat.of_kernel = flags & PF_KTHREAD;
 	stat.utime_ns = ticks_to_ns(utime);
 	stat.stime_ns = ticks_to_ns(stime);
 	stat.start_time_ns = ticks_to_ns(start);

@@ -143,7 +143,7 @@ int watch_run(struct watch *w, const struct watch_steps *steps, void *ctx)
 void watched_exit_code(const struct watched *w, const struct target *t, int err, int *exit_code)
 {
 	if (err ? w->child.exec_failed
-		: w->child.pid && !t->cmd_times_only && !w->ended_by_duration)
+		: !w->ended_by_duration && !(t->cmd_times_only && w->interrupted))
 		*exit_code = child_exit_code(&w->child);
 }
 

@@ -133,8 +133,8 @@ static double cpu_percent(const struct profile *p, double ran_ns)
 	return p->duration_ns ? 100.0 * ran_ns / (double)p->duration_ns : 0;
 }
 
-/* The CPU time of what was sampled: where events were throttled or samples lost it is more than they
- * stand for. What the target used is known, and missing from all of its threads alike. */
+/* The CPU time of what was sampled: where events were throttled or samples lost it is more than
+ * they stand for. What the target used is known, and missing from all of its threads alike. */
 static double ran_ns(const struct recording *rec, uint64_t weight, uint64_t total)
 {
 	const struct profile *p = rec->profile;

@@ -6,6 +6,7 @@
 
 #include <inspect/command.h>
 #include <inspect/explain.h>
+#include <inspect/procfs.h>
 #include <inspect/render.h>
 #include <inspect/term.h>
 
@@ -18,7 +19,7 @@ struct trace_run {
 	const struct trace_values *v;
 	struct host host;
 	struct target target;
-	struct strbuf target_text;
+	struct strbuf target_text, target_given;
 	struct syscall_set only;
 	uint32_t by;
 	enum trace_of of;
@@ -36,6 +37,7 @@ static void trace_run_release(struct trace_run *run)
 	tracing_release(&run->tracing);
 	target_release(&run->target);
 	strbuf_release(&run->target_text);
+	strbuf_release(&run->target_given);
 	note_list_release(&run->notes);
 }
 
@@ -126,6 +128,22 @@ static int measure(struct trace_run *run)
 	return tracing_run(&config, &run->notes, &run->tracing, run->d);
 }
 
+/* Why there is nothing, where that is known. */
+static void note_unseen(const struct trace_run *run, struct result *r)
+{
+	const struct syscall_table *table = &run->tracing.table;
+	const struct target *t = &run->target;
+	pid_t pid = t->pids.n ? t->pids.v[0] : t->tids.n ? t->tids.v[0] : 0;
+	struct proc_stat stat;
+
+	if (!pid || table->threads.n || table->ended_threads)
+		return;
+	if (!proc_stat_read(pid, 0, &stat) && stat.of_kernel)
+		result_note(r, "process %d is the kernel's own: it makes no system calls", pid);
+	else
+		result_note(r, "no thread of process %d was seen: it has ended, or is hidden", pid);
+}
+
 static int report(struct trace_run *run)
 {
 	CLEANUP(result_release) struct result r;
@@ -134,11 +152,12 @@ static int report(struct trace_run *run)
 	int err = run->v->locks ? trace_locks_merge(run->locks, &run->tracing.table) : 0;
 
 	result_init(&r, schema_of(run->v));
-	trace_facts(&view, &run->tracing, target, &r);
+	trace_facts(&view, &run->tracing, strbuf_str(&run->target_given), &r);
 	for (size_t i = 0; i < run->notes.n; i++)
 		result_note(&r, "%s", run->notes.v[i]);
 	for (size_t i = 0; i < run->target.hints.n && !run->v->common.quiet; i++)
 		result_note(&r, "%s", run->target.hints.v[i]);
+	note_unseen(run, &r);
 	if (!err)
 		err = fill(&view, target, &r);
 	if (err)
@@ -175,6 +194,8 @@ static int run_counts(const struct trace_values *v, const struct operands *opera
 		return err;
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
 			&run.target_text);
+	target_text_given(&v->target, v->duration.duration_ns, operands, &run.target,
+			  &run.target_given);
 	err = measure(&run);
 	if (!err)
 		err = report(&run);

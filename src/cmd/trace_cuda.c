@@ -271,8 +271,8 @@ int trace_cuda(const struct trace_values *v, const struct operands *operands, in
 		err = target_resolve(&v->target, operands, &run.host, &run.notes, &run.target, d);
 	if (err)
 		return err;
-	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
-			&run.target_text);
+	target_text_given(&v->target, v->duration.duration_ns, operands, &run.target,
+			  &run.target_text);
 	err = cuda_tracing_run(&config, &run.notes, &run.tracing, d);
 	if (!err) {
 		add_facts(&run, &r);

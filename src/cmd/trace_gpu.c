@@ -14,6 +14,7 @@ static void gpu_run_release(struct gpu_run *run)
 	gpu_choice_release(&run->choice);
 	target_release(&run->target);
 	strbuf_release(&run->target_text);
+	strbuf_release(&run->target_given);
 	note_list_release(&run->notes);
 }
 
@@ -108,7 +109,7 @@ static void add_facts(const struct gpu_run *run, struct result *r)
 		if (lost[i].n)
 			strbuf_printf(&b, "%s%llu %s", b.n ? ", " : "",
 				      (unsigned long long)lost[i].n, lost[i].text);
-	result_fact(r, "target", "target", cell_text(r, strbuf_str(&run->target_text)));
+	result_fact(r, "target", "target", cell_text(r, strbuf_str(&run->target_given)));
 	if (gpu_choice_has_nvidia(&run->choice))
 		result_fact(r, "driver_version", "driver",
 			    cell_text(r, gpu_version_text(&run->choice.version, r)));
@@ -155,6 +156,8 @@ static int run_table_or_stream(struct gpu_run *run, const struct operands *opera
 		return err;
 	target_text_put(&v->target, v->duration.duration_ns, operands, &run->target,
 			&run->target_text);
+	target_text_given(&v->target, v->duration.duration_ns, operands, &run->target,
+			  &run->target_given);
 	err = measure(run, stream);
 	if (!err)
 		err = stream ? gpu_stream_end(run) : report(run);

@@ -20,7 +20,7 @@ struct gpu_run {
 	const struct trace_values *v;
 	struct host host;
 	struct target target;
-	struct strbuf target_text;
+	struct strbuf target_text, target_given;
 	struct gpu_choice choice;
 	struct gpu_calls_config calls; /* of a recording */
 	uint32_t parts;                /* bits of enum gpu_part */

@@ -144,8 +144,8 @@ static int prepare(struct hold_run *run, const struct operands *operands, struct
 	if (!err)
 		err = diag_errno(d, trace_locks_new(&run->locks), "trace");
 	if (!err)
-		target_text_put(&v->target, v->duration.duration_ns, operands, &run->target,
-				&run->target_text);
+		target_text_given(&v->target, v->duration.duration_ns, operands, &run->target,
+				  &run->target_text);
 	return err;
 }
 

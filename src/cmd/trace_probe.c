@@ -251,8 +251,8 @@ int trace_probe(const struct trace_values *v, const struct operands *operands, i
 		err = trace_points_parse(v, &run.target, &run.host, &run.points, d);
 	if (err)
 		return err;
-	target_text_put(&v->target, v->duration.duration_ns, operands, &run.target,
-			&run.target_text);
+	target_text_given(&v->target, v->duration.duration_ns, operands, &run.target,
+			  &run.target_text);
 	err = tracing_run(&config, &run.notes, &run.tracing, d);
 	if (!err)
 		err = print_probe(&run, d);

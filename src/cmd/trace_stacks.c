@@ -302,7 +302,7 @@ static void put_facts(struct result *r, const struct recording *rec, const char 
 }
 
 static int print(const struct trace_stacks_run *run, const struct recording *rec,
-		 const char *target, struct diag *d)
+		 const char *target, const char *given, struct diag *d)
 {
 	const struct trace_values *v = run->v;
 	CLEANUP(result_release) struct result r;
@@ -313,7 +313,7 @@ static int print(const struct trace_stacks_run *run, const struct recording *rec
 		result_fact(&r, "probe", "probe", cell_text(&r, v->probe));
 	if (v->until)
 		result_fact(&r, "until", "until", cell_text(&r, v->until));
-	put_facts(&r, rec, target);
+	put_facts(&r, rec, given);
 	err = run->fill(run->ctx, rec, target, &r);
 	return err ? diag_errno(d, err, "trace") : print_result(&r, &v->common, v->all_rows, d);
 }
@@ -346,7 +346,7 @@ static int check(const struct trace_values *v, struct diag *d)
 }
 
 static int record(const struct trace_stacks_run *run, struct measure *m, const char *target,
-		  int *exit_code, struct diag *d)
+		  const char *given, int *exit_code, struct diag *d)
 {
 	CLEANUP(recording_release) struct recording rec = {0};
 	int err = recording_run(&m->config, &rec, d);
@@ -359,9 +359,9 @@ static int record(const struct trace_stacks_run *run, struct measure *m, const c
 	if (run->v->flame)
 		err = draw(run, rec.profile, d);
 	if (!err)
-		err = print(run, &rec, target, d);
-	if (!err && rec.child.pid && !m->target.cmd_times_only && !rec.ended_by_duration)
-		*exit_code = child_exit_code(&rec.child);
+		err = print(run, &rec, target, given, d);
+	if (!err)
+		*exit_code = recording_exit_code(&rec, &m->target);
 	return err;
 }
 
@@ -369,7 +369,7 @@ int trace_stacks_record(const struct trace_stacks_run *run, const struct operand
 			int argc, char **argv, int *exit_code, struct diag *d)
 {
 	CLEANUP(freep) char *line = command_line_of(argc, argv);
-	CLEANUP(strbuf_release) struct strbuf target = {0};
+	CLEANUP(strbuf_release) struct strbuf target = {0}, given = {0};
 	CLEANUP(measure_release) struct measure m = {.target = {.cgroup_fd = -1}};
 	const struct trace_values *v = run->v;
 	const struct measure_options options = {
@@ -390,7 +390,8 @@ int trace_stacks_record(const struct trace_stacks_run *run, const struct operand
 	m.config.command_line = line;
 	m.config.stdout_taken = wants_data(v);
 	target_text_put(&v->target, v->duration.duration_ns, operands, &m.target, &target);
-	return record(run, &m, strbuf_str(&target), exit_code, d);
+	target_text_given(&v->target, v->duration.duration_ns, operands, &m.target, &given);
+	return record(run, &m, strbuf_str(&target), strbuf_str(&given), exit_code, d);
 }
 
 /* --- calls of the kernel, and probes ---------------------------------------------------------- */

@@ -45,6 +45,15 @@ is "$(python3 "$repo/tests/cmd/schema.py" "$repo/docs/json/trace-summary.schema.
 
 # --- exit codes and failures ---
 exits 3 'the exit code of CMD' "$INSPECT" trace -c -- sh -c 'exit 3'
+exits 3 '… also of one that only gives the length' "$INSPECT" trace -c --json -p $$ -- sh -c 'exit 3'
+is "$(jq -r .target out)" "-p $$" 'the target is told as it was given'
+if [ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ]; then
+	"$INSPECT" trace -c --json -p 2 -d 0.1 >k.json
+	is "$(jq -r '.notes[]' k.json)" "process 2 is the kernel's own: it makes no system calls" 'of the kernel: why there is nothing'
+else
+	skip 'no kthreadd here'
+fi
+exits 3 '… of a stream too' "$INSPECT" trace -p $$ -- sh -c 'exit 3'
 exits 127 'a command that is not there' "$INSPECT" trace -c -- /nonexistent/cmd
 exits 2 'an unknown call' "$INSPECT" trace -c -e opnat -- true
 like "$(cat err "$tmp/err")" 'openat' 'the nearest name is proposed'
