@@ -219,6 +219,13 @@ static struct use_row *group_row(const struct interval *i, enum cgroup_controlle
 	return row;
 }
 
+static const char version_1_has_none[] = "cgroups of version 1 have none";
+
+static const char *no_pressure(bool v2)
+{
+	return v2 ? "this kernel has no pressure stall information (psi=1)" : version_1_has_none;
+}
+
 static void cpu_row(const struct interval *i, const struct cgroup *now, const struct cgroup *before,
 		    struct use_report *r)
 {
@@ -246,10 +253,10 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 	row_put_or(r, row, "throttled_time_percent",
 		   rate_of(b[CG_THROTTLED_NS], a[CG_THROTTLED_NS], i->seconds) / 1e7,
 		   "not in cpu.stat");
-	if (!isnan(now->cpu_pressure.some_us))
-		row_put(r, row, "cgroup_cpu_pressure_percent",
-			pressure_percent(now->cpu_pressure.some_us, before->cpu_pressure.some_us,
-					 i->seconds));
+	row_put_or(r, row, "cgroup_cpu_pressure_percent",
+		   pressure_percent(now->cpu_pressure.some_us, before->cpu_pressure.some_us,
+				    i->seconds),
+		   no_pressure(now->v2[CG_CPU]));
 }
 
 static void put_memory_saturation(const struct interval *i, const struct cgroup *now,
@@ -258,13 +265,12 @@ static void put_memory_saturation(const struct interval *i, const struct cgroup 
 {
 	const double *a = before->counters, *b = now->counters;
 
-	if (!isnan(now->memory_pressure.full_us))
-		row_put(r, row, "cgroup_memory_pressure_percent",
-			pressure_percent(now->memory_pressure.full_us,
-					 before->memory_pressure.full_us, i->seconds));
-	if (!isnan(b[CG_HIGH]))
-		row_put(r, row, "memory_high_per_second",
-			rate_of(b[CG_HIGH], a[CG_HIGH], i->seconds));
+	row_put_or(r, row, "cgroup_memory_pressure_percent",
+		   pressure_percent(now->memory_pressure.full_us, before->memory_pressure.full_us,
+				    i->seconds),
+		   no_pressure(now->v2[CG_MEMORY]));
+	row_put_or(r, row, "memory_high_per_second", rate_of(b[CG_HIGH], a[CG_HIGH], i->seconds),
+		   now->v2[CG_MEMORY] ? "not in memory.events" : version_1_has_none);
 }
 
 static void put_unlimited_memory(const struct interval *i, const struct cgroup *now,
@@ -308,8 +314,8 @@ static void memory_row(const struct interval *i, const struct cgroup *now,
 	v = row_put(r, row, "memory_max_per_second", rate_of(b[CG_MAX], a[CG_MAX], i->seconds));
 	if (v && !now->v2[CG_MEMORY])
 		v->source = "memory.failcnt";
-	if (!isnan(b[CG_OOM]))
-		row_put(r, row, "cgroup_ooms", rate_of(b[CG_OOM], a[CG_OOM], 1));
+	row_put_or(r, row, "cgroup_ooms", rate_of(b[CG_OOM], a[CG_OOM], 1),
+		   now->v2[CG_MEMORY] ? "not in memory.events" : version_1_has_none);
 	v = row_put_or(r, row, "cgroup_oom_kills", rate_of(b[CG_OOM_KILL], a[CG_OOM_KILL], 1),
 		       "not in memory.oom_control (before Linux 4.13)");
 	if (v && !now->v2[CG_MEMORY])

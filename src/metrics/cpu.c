@@ -286,8 +286,8 @@ static void put_errors(const struct interval *i, struct use_report *r, struct us
 	row_put_or(r, row, "machine_checks",
 		   rate_of(now->machine_checks, before->machine_checks, 1),
 		   "no line MCE in /proc/interrupts");
-	if (!isnan(now->throttles))
-		row_put(r, row, "cpu_throttles", rate_of(now->throttles, before->throttles, 1));
+	row_put_or(r, row, "cpu_throttles", rate_of(now->throttles, before->throttles, 1),
+		   "this CPU counts no thermal throttling");
 }
 
 static const char *no_times(const struct cpu_reading *c)

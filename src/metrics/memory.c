@@ -210,6 +210,8 @@ static bool host_reclaims(const struct interval *i)
 		 now[VM_SCAN_DIRECT] <= before[VM_SCAN_DIRECT]);
 }
 
+static const char no_edac[] = "no memory controller tells of errors (EDAC)";
+
 static void put_memory(const struct interval *i, struct use_report *r, struct use_row *row)
 {
 	static const struct {
@@ -240,10 +242,10 @@ static void put_memory(const struct interval *i, struct use_report *r, struct us
 				   i->seconds),
 			   "not in /proc/vmstat");
 	put_kills(i, r, row);
-	if (isnan(now->uncorrected))
-		return;
-	row_put(r, row, "memory_corrected", rate_of(now->corrected, before->corrected, 1));
-	row_put(r, row, "memory_uncorrected", rate_of(now->uncorrected, before->uncorrected, 1));
+	row_put_or(r, row, "memory_corrected", rate_of(now->corrected, before->corrected, 1),
+		   no_edac);
+	row_put_or(r, row, "memory_uncorrected", rate_of(now->uncorrected, before->uncorrected, 1),
+		   no_edac);
 }
 
 static void swap_row(const struct interval *i, struct use_report *r)

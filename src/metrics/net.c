@@ -158,8 +158,8 @@ static void device_row(const struct interval *i, const char *scope, const struct
 	double tx = rate_of(now->tx_bytes, before->tx_bytes, i->seconds);
 	struct use_value *v;
 
-	if (!isnan(now->speed_bytes))
-		row_put(r, row, "net_used_percent", percent_of(fmax(rx, tx), now->speed_bytes));
+	row_put_or(r, row, "net_used_percent", percent_of(fmax(rx, tx), now->speed_bytes),
+		   "its speed is not known: virtual, down, or in another network namespace");
 	v = row_put(r, row, "net_bytes_per_second", rx + tx);
 	if (v)
 		v->text = report_text(r, "%.1f MB/s", (rx + tx) / 1e6);

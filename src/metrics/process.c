@@ -129,8 +129,8 @@ static void memory_row(const struct interval *i, const struct process *now,
 		v->text = report_text(r, "%s in swap", size_text(r, now->swapped));
 	row_put_or(r, row, "major_faults_per_second",
 		   rate_of(now->major_faults, before->major_faults, i->seconds), came_since);
-	if (now->locked_limit > 0)
-		row_put(r, row, "locked_percent", percent_of(now->locked, now->locked_limit));
+	row_put_or(r, row, "locked_percent", percent_of(now->locked, now->locked_limit),
+		   "no limit");
 }
 
 static void fd_row(const struct interval *i, const struct process *now, const char *name,

@@ -283,6 +283,16 @@ double process_fds(const char *root, pid_t pid);
 
 /* --- threads of a user (user_threads.c) --- */
 
+enum { USERS_MAX = 16 };
+struct user_count {
+	double uid, threads;
+	ino_t user_ns; /* 0: our own */
+	uint64_t time_ns, cost_ns;
+};
+struct user_counts {
+	struct user_count v[USERS_MAX];
+	size_t n;
+};
 /* By the text of /proc/PID/status: RLIMIT_NPROC does not count for it. */
 bool user_threads_exempt(const char *root, const char *status, pid_t pid);
 void user_threads_row(const struct interval *i, const struct process *p, const char *name,
@@ -390,6 +400,7 @@ struct interval {
 	const struct nvml *nvml;
 	const struct cgroup_list *cgroups;
 	struct throttles *throttles;
+	struct user_counts *user_counts;
 };
 
 #endif

@@ -135,6 +135,14 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 	v = row_put(r, row, "thread_busy_percent", fmin(100 * c.run, 100));
 	if (v)
 		v->source = i->tasks_now->table.source;
+	if (!t->delay_ns)
+		return;
+	/* The row of who waits most judges it. */
+	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * c.delay, 100));
+	if (v) {
+		v->not_judged = true;
+		v->source = i->tasks_now->table.source;
+	}
 }
 
 /* --- a process -------------------------------------------------------------------------------- */

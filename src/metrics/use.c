@@ -21,6 +21,7 @@ struct use {
 	bool tasks_read;        /* in this window */
 	struct runnable runnable;
 	struct oom_log ooms;
+	struct user_counts user_counts;
 	struct cgroup_list cgroups;
 	unsigned cgroups_age;
 	struct nvml *nvml;
@@ -245,6 +246,7 @@ int use_rows(struct use *u, struct use_report *ret)
 		.engine = u->engine,
 		.cgroups = &u->cgroups,
 		.throttles = &throttles,
+		.user_counts = &u->user_counts,
 	};
 
 	*ret = (struct use_report){0};

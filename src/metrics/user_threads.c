@@ -6,10 +6,15 @@
 #include "readings.h"
 
 #include <dirent.h>
-#include <fcntl.h>
+#include <inspect/clock.h>
 #include <sys/stat.h>
 
-enum { ROWS_MAX = 32, TEXT_MAX = 65536, TASK_LINKS = 2 /* of its folder itself: fs/proc/base.c */ };
+enum {
+	COST_SHARE = 400, /* counting takes no more than this part of a CPU */
+	ROWS_MAX = 32,
+	TEXT_MAX = 65536,
+	TASK_LINKS = 2 /* of its folder itself: fs/proc/base.c */
+};
 
 #define INITIAL_USER_NAMESPACE 0xEFFFFFFDu /* include/linux/proc_ns.h */
 #define EXEMPT (1ULL << 21 | 1ULL << 24)   /* CAP_SYS_ADMIN, CAP_SYS_RESOURCE */
@@ -62,18 +67,13 @@ static double threads_of(const char *root, int proc_fd, const char *pid, double 
 		       : 0;
 }
 
-/* In another user namespace than ours a user is counted by itself. */
-static double count_threads(const char *root, double uid, pid_t like)
+/* `wanted`: in that user namespace alone; 0: in any. */
+static double count_threads(const char *root, double uid, ino_t wanted)
 {
-	char path[PATH_SIZE], who[16];
-	ino_t wanted;
+	char path[PATH_SIZE];
 	double sum = 0;
 	DIR *dir;
 
-	snprintf(who, sizeof(who), "%d", (int)like);
-	wanted = user_namespace(root, who);
-	if (wanted == user_namespace(root, "self"))
-		wanted = 0;
 	snprintf(path, sizeof(path), "%s/proc", root);
 	dir = opendir(path);
 	if (!dir)
@@ -89,6 +89,36 @@ static double count_threads(const char *root, double uid, pid_t like)
 	}
 	closedir(dir);
 	return sum;
+}
+
+/* Of the user of a process; in another user namespace than ours a user is counted by itself. All
+ * processes are looked at, and they may be thousands: as often as that costs little. */
+static double threads_of_user(const struct interval *i, const struct process *p)
+{
+	const char *root = i->config->root;
+	uint64_t now_ns = clock_now_ns(), begin_ns = clock_own_cpu_ns();
+	struct user_counts *counts = i->user_counts;
+	struct user_count *at = counts->v;
+	char who[16];
+	ino_t user_ns;
+
+	snprintf(who, sizeof(who), "%d", (int)p->pid);
+	user_ns = user_namespace(root, who);
+	if (user_ns == user_namespace(root, "self"))
+		user_ns = 0;
+	while (at < counts->v + counts->n && (at->uid != p->uid || at->user_ns != user_ns))
+		at++;
+	if (at < counts->v + counts->n && now_ns - at->time_ns < at->cost_ns * COST_SHARE)
+		return at->threads;
+	/* Of more users than there is room for the last one is forgotten. */
+	if (at == counts->v + ARRAY_SIZE(counts->v))
+		at--;
+	else if (at == counts->v + counts->n)
+		counts->n++;
+	*at = (struct user_count){.uid = p->uid, .user_ns = user_ns, .time_ns = now_ns};
+	at->threads = count_threads(root, p->uid, user_ns);
+	at->cost_ns = clock_own_cpu_ns() - begin_ns;
+	return at->threads;
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */
@@ -140,9 +170,7 @@ void user_threads_row(const struct interval *i, const struct process *p, const c
 		put_row(i, r, name, t->uid, t->user_tasks, t->user_limit ? t->user_limit : NAN,
 			by_bpf, refused);
 	else
-		put_row(i, r, name, p->uid,
-			isnan(p->threads_limit) ? NAN
-						: count_threads(i->config->root, p->uid, p->pid),
+		put_row(i, r, name, p->uid, isnan(p->threads_limit) ? NAN : threads_of_user(i, p),
 			p->threads_limit, by_proc, refused);
 }
 
