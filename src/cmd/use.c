@@ -345,15 +345,18 @@ static const char *pids_text(const char *given, struct result *r)
 	return line;
 }
 
-/* Whether commands of other tools would show another network than that of the process. */
-static bool is_in_other_network(pid_t pid)
+/* Whether commands of other tools would show another network ("net"), or other files ("mnt"), than
+ * those of the process. */
+static bool is_elsewhere(pid_t pid, const char *namespace)
 {
 	struct stat ours, theirs;
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/net", (int)pid);
-	return !stat("/proc/self/ns/net", &ours) && !stat(path, &theirs) &&
-	       theirs.st_ino != ours.st_ino;
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, namespace);
+	if (stat(path, &theirs))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", namespace);
+	return !stat(path, &ours) && theirs.st_ino != ours.st_ino;
 }
 
 static void describe(const struct use_values *v, const struct target *t, struct result *r,
@@ -363,8 +366,10 @@ static void describe(const struct use_values *v, const struct target *t, struct 
 	char comm[64] = "";
 	struct proc_stat s;
 
-	if (t->pids.n && is_in_other_network(t->pids.v[0]))
+	if (t->pids.n && is_elsewhere(t->pids.v[0], "net"))
 		ret->net_pid = t->pids.v[0];
+	if (t->pids.n && is_elsewhere(t->pids.v[0], "mnt"))
+		ret->root_pid = t->pids.v[0];
 	if (v->cgroup) {
 		shell_word_put(&cgroup, t->cgroup);
 		ret->target = result_text(r, "--cgroup %s", strbuf_str(&cgroup));

@@ -36,6 +36,7 @@ struct use_subject {
 	const char *as_root;       /* before what this user may not do: "sudo "; NULL it may */
 	bool (*is_own)(pid_t pid); /* of this user; asked with as_root */
 	pid_t net_pid;             /* of the target, in another network than ours; 0 */
+	pid_t root_pid;            /* likewise, with another tree of files */
 	const char *engine, *device;
 	const note_list *notes; /* what its names were taken for; NULL none */
 	size_t n_left_out;      /* child processes that are no part of it */

@@ -192,6 +192,9 @@ const char *use_fill_next(struct result *r, const struct finding_rule *rule,
 		{"{nsenter}", s->net_pid && lives(s, s->net_pid)
 				      ? result_text(r, "nsenter -t %d -n ", (int)s->net_pid)
 				      : ""},
+		{"{root}", s->root_pid && lives(s, s->root_pid)
+				   ? result_text(r, "/proc/%d/root", (int)s->root_pid)
+				   : ""},
 		{"{device}", quoted(r, row->device)},
 	};
 	bool lacks_pid = !pid && strstr(rule->next, "{pid}");
@@ -278,7 +281,7 @@ int use_findings_explain(const struct use_limit *limits, struct result *r)
 		{"{owner}", "-p PID"},  {"{thread}", "-t TID"},
 		{"{pid}", "PID"},       {"{device}", "DEVICE"},
 		{"{self}", ""},         {"{gpu}", ""},
-		{"{nsenter}", ""},
+		{"{nsenter}", ""},      {"{root}", ""},
 	};
 	struct finding_rule *rules = resolve_rules(limits, r);
 

@@ -353,7 +353,7 @@ static const struct finding_rule rules[] = {
 		.name = "disk-full",
 		.tests = {{"shm_used_percent", ABOVE, LIMIT, "%.0f %%"}},
 		.means = "shared memory between processes runs out (SIGBUS)",
-		.next = "ls -lS /dev/shm",
+		.next = "ls -lS {root}/dev/shm",
 		.source = method,
 	},
 	{
@@ -391,14 +391,14 @@ static const struct finding_rule rules[] = {
 		.name = "disk-full",
 		.tests = {{"filesystem_used_percent", ABOVE, LIMIT, "%.0f %% of its blocks"}},
 		.means = "writes fail soon",
-		.next = "du -xh --max-depth=2 {device} | sort -h | tail",
+		.next = "du -xh --max-depth=2 {root}{device} | sort -h | tail",
 		.source = method,
 	},
 	{
 		.name = "disk-full",
 		.tests = {{"inodes_used_percent", ABOVE, LIMIT, "%.0f %% of its inodes"}},
 		.means = "no more files can be made, however much space is left",
-		.next = "du -x --inodes --max-depth=2 {device} | sort -n | tail",
+		.next = "du -x --inodes --max-depth=2 {root}{device} | sort -n | tail",
 		.source = method,
 	},
 

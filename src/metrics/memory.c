@@ -133,20 +133,25 @@ static void read_nodes(const char *root, struct memory_reading *m)
 		qsort(m->nodes.v, m->nodes.n, sizeof(*m->nodes.v), compare_nodes);
 }
 
-static void read_shm(const char *root, struct memory_reading *m)
+/* A container has its own, and a small one. */
+static void read_shm(const char *root, pid_t pid, struct memory_reading *m)
 {
 	char path[PATH_SIZE];
-	struct statvfs fs;
+	struct statvfs fs = {0};
 
 	m->shm_size = m->shm_used = NAN;
-	snprintf(path, sizeof(path), "%s/dev/shm", root);
-	if (statvfs(path, &fs) || !fs.f_blocks)
+	if (pid)
+		snprintf(path, sizeof(path), "%s/proc/%d/root/dev/shm", root, (int)pid);
+	else
+		snprintf(path, sizeof(path), "%s/dev/shm", root);
+	m->shm_denied = statvfs(path, &fs) != 0 && errno == EACCES;
+	if (m->shm_denied || !fs.f_blocks)
 		return;
 	m->shm_size = (double)fs.f_blocks * (double)fs.f_frsize;
 	m->shm_used = (double)(fs.f_blocks - fs.f_bfree) * (double)fs.f_frsize;
 }
 
-void memory_read(const char *root, struct oom_log *ooms, struct memory_reading *m)
+void memory_read(const char *root, pid_t pid, struct oom_log *ooms, struct memory_reading *m)
 {
 	read_meminfo(root, m);
 	read_vmstat(root, m);
@@ -154,7 +159,7 @@ void memory_read(const char *root, struct oom_log *ooms, struct memory_reading *
 	m->group_kills = oom_log_read(ooms);
 	read_edac(root, m);
 	read_nodes(root, m);
-	read_shm(root, m);
+	read_shm(root, pid, m);
 	pressure_read(root, "/proc/pressure/memory", &m->pressure);
 }
 
@@ -264,7 +269,7 @@ static void shm_row(const struct interval *i, struct use_report *r)
 	struct use_row *row = row_add(r, "host", "/dev/shm", "");
 
 	row_put_or(r, row, "shm_used_percent", percent_of(m->shm_used, m->shm_size),
-		   "/dev/shm is not mounted");
+		   m->shm_denied ? "not reachable for this user" : "/dev/shm is not mounted");
 }
 
 static const struct numa_node *find_node(const struct memory_reading *m, unsigned node)

@@ -118,9 +118,11 @@ struct memory_reading {
 	double corrected, uncorrected; /* EDAC */
 	struct pressure pressure;
 	double shm_size, shm_used;
+	bool shm_denied;
 	ARRAY(struct numa_node) nodes;
 };
-void memory_read(const char *root, struct oom_log *ooms, struct memory_reading *m);
+/* pid: whose /dev/shm; 0: ours. */
+void memory_read(const char *root, pid_t pid, struct oom_log *ooms, struct memory_reading *m);
 void memory_release(struct memory_reading *m);
 void memory_rows(const struct interval *i, struct use_report *r);
 

@@ -192,7 +192,7 @@ int use_read(struct use *u)
 	u->tasks_read = false;
 	r->has_driver = c->driver && !c->driver(c->driver_ctx, &r->driver);
 	cpu_read(c->root, &r->cpu);
-	memory_read(c->root, &u->ooms, &r->memory);
+	memory_read(c->root, pid, &u->ooms, &r->memory);
 	disk_read(c->root, &r->disk);
 	net_read(c->root, pid, &r->net);
 	limits_read(c->root, &r->limits);

@@ -161,8 +161,16 @@ if [ "$(id -u)" = 0 ]; then
 	like "$(jq -r '.values[] | select(.metric == "process_run_delay_percent").source' "$tmp/spin.json")" \
 		schedstat 'and run delay, from schedstat'
 	kill $spinner
+	unshare -m sh -c 'mount -t tmpfs -o size=1M own /dev/shm && head -c 1000000 /dev/zero >/dev/shm/big && echo && exec sleep 60' \
+		>"$tmp/mounted" &
+	until [ -s "$tmp/mounted" ]; do sleep 0.05; done
+	"$INSPECT" use --json -d 0.1 -p $! >"$tmp/shm.json"
+	near "$(value "$tmp/shm.json" shm_used_percent)" 95.7 0.1 '/dev/shm: that of the process'
+	is "$(jq -r '.findings[] | select(.rule == "disk-full").next' "$tmp/shm.json")" "ls -lS /proc/$!/root/dev/shm" \
+		'and the command looks there'
+	kill $!
 else
-	skip 'there is no other user to be' 10
+	skip 'there is no other user to be' 12
 fi
 
 # --- names ---
