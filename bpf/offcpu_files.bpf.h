@@ -48,19 +48,17 @@ static __always_inline void keep_ends(struct offcpu_file *to, struct file___file
 	}
 }
 
-/* At a switch alone: the room is the CPU's. */
-static __noinline int keep_file(struct file___file *file)
+/* Of what `wait` is at. At a switch alone: the room is the CPU's. */
+static __noinline int keep_file(struct file___file *file, const struct offcpu_key *wait)
 {
-	struct inode___file *inode = BPF_CORE_READ(file, f_inode);
-	struct offcpu_file_key key = {.inode = BPF_CORE_READ(inode, i_ino),
-				      .device = BPF_CORE_READ(inode, i_sb, s_dev) &
-						OFFCPU_DEVICE_MASK};
-	__u32 zero = 0, kind = BPF_CORE_READ(inode, i_mode) & S_IFMT;
+	struct offcpu_file_key key = {.inode = wait->inode,
+				      .device = wait->arg >> OFFCPU_DEVICE_SHIFT};
+	__u32 zero = 0, kind = wait->file_mode & S_IFMT;
 	struct offcpu_file *to;
 	struct file_walk *walk;
 
 	if (kind == KIND_NONE || bpf_map_lookup_elem(&met_files, &key) ||
-	    (kind == KIND_FIFO && BPF_CORE_READ(inode, i_sb, s_magic) == MAGIC_PIPE))
+	    (kind == KIND_FIFO && BPF_CORE_READ(file, f_inode, i_sb, s_magic) == MAGIC_PIPE))
 		return 0;
 	to = bpf_map_lookup_elem(&new_file, &zero);
 	if (!to)

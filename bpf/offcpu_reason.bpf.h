@@ -35,7 +35,7 @@ static __always_inline struct file *look_at_file(struct task_struct *task, bool 
 		      (__u64)OFFCPU_DEVICE_MASK)
 		     << OFFCPU_DEVICE_SHIFT;
 	if (is_current)
-		keep_file((void *)file);
+		keep_file((void *)file, wait);
 	return file;
 }
 

@@ -66,6 +66,9 @@ struct stack_memo {
 	__u16 n_kernel, n_user;
 	__u16 used;    /* registers, by slot */
 	__u16 n_words; /* of the kernel's stack, up to the last that is kept */
+	/* All that was read of the user's stack lies here, whole words from its beginning; 0 bytes:
+	 * too far apart to be copied at once. */
+	__u64 user_from_va, user_bytes;
 	struct stack_words kernel;
 	struct unwind_read user[UNWIND_READS];
 };
@@ -112,14 +115,31 @@ static __always_inline __u32 stack_register(__u32 i)
 	return i == 0 ? 3 : i < 3 ? 5 + i : 9 + i;
 }
 
-static __always_inline bool stack_same_user(const struct stack_memo *m, const struct unwind_walk *w)
+/* Of what was read of the user's stack. One copy of it all costs less than one of each word. */
+static __always_inline bool stack_same_words(const struct stack_memo *m, struct stack_copy *copy)
 {
-	if (m->pc != w->state.pc)
+	__u64 size_bytes = m->user_bytes;
+
+	barrier_var(
+		size_bytes); /* the compiler may not forget the bound, which the verifier needs */
+	if (size_bytes > sizeof(copy->word) ||
+	    bpf_probe_read_user(copy->word, size_bytes, (void *)m->user_from_va))
 		return false;
-	for (__u32 i = 0; i < STACK_REGISTERS; i++)
-		if (m->used >> stack_register(i) & 1 &&
-		    m->registers[i] != w->state.r[stack_register(i)])
+	for (__u32 i = 0; i < UNWIND_READS; i++) {
+		__u64 at;
+
+		if (i >= m->n_user)
+			break;
+		at = (m->user[i].user_va - m->user_from_va) / 8;
+		barrier_var(at);
+		if (at >= STACK_COPY_WORDS || copy->word[at] != m->user[i].word)
 			return false;
+	}
+	return true;
+}
+
+static __always_inline bool stack_same_reads(const struct stack_memo *m)
+{
 	for (__u32 i = 0; i < UNWIND_READS; i++) {
 		__u64 word;
 
@@ -130,6 +150,18 @@ static __always_inline bool stack_same_user(const struct stack_memo *m, const st
 			return false;
 	}
 	return true;
+}
+
+static __always_inline bool stack_same_user(const struct stack_memo *m, const struct unwind_walk *w,
+					    struct stack_copy *copy)
+{
+	if (m->pc != w->state.pc)
+		return false;
+	for (__u32 i = 0; i < STACK_REGISTERS; i++)
+		if (m->used >> stack_register(i) & 1 &&
+		    m->registers[i] != w->state.r[stack_register(i)])
+			return false;
+	return m->user_bytes ? stack_same_words(m, copy) : stack_same_reads(m);
 }
 
 /* The first words of what lies above the program on the kernel's stack, up to the last of the memo:
@@ -235,6 +267,26 @@ static __always_inline bool stack_keep_kernel(struct stack_copy *copy, __u32 n_c
 	return copy->n_met == copy->n_frames && copy->n_kept <= STACK_MEMO_WORDS;
 }
 
+/* What the walk has read, and whether it can be copied at once. */
+static __always_inline void stack_keep_user(struct stack_memo *m, const struct unwind_walk *w)
+{
+	__u64 from_va = w->reads[0].user_va, to_va = 0, odd = 0;
+
+	m->n_user = w->n_reads;
+	for (__u32 i = 0; i < UNWIND_READS; i++) {
+		m->user[i] = w->reads[i];
+		if (i >= m->n_user)
+			continue;
+		if (w->reads[i].user_va < from_va)
+			from_va = w->reads[i].user_va;
+		if (w->reads[i].user_va >= to_va)
+			to_va = w->reads[i].user_va + 8;
+		odd |= (w->reads[i].user_va ^ w->reads[0].user_va) & 7;
+	}
+	m->user_from_va = from_va;
+	m->user_bytes = odd || to_va - from_va > STACK_COPY_WORDS * 8 ? 0 : to_va - from_va;
+}
+
 static __always_inline void stack_keep(struct stack_memo *m, struct unwind_walk *w,
 				       struct stack_copy *copy, __u32 n_copied, __u64 id)
 {
@@ -246,14 +298,12 @@ static __always_inline void stack_keep(struct stack_memo *m, struct unwind_walk 
 	m->n_kernel = copy->n_kept;
 	m->n_words = copy->n_words;
 	m->kernel = copy->kept;
-	m->n_user = w->n_reads;
+	stack_keep_user(m, w);
 	m->used = w->state.used | 1 << UNWIND_SLOT_SP;
 	STATE_FROM_REGS(&w->state, &w->regs); /* as they were before the walk */
 	m->pc = w->state.pc;
 	for (__u32 i = 0; i < STACK_REGISTERS; i++)
 		m->registers[i] = w->state.r[stack_register(i)];
-	for (__u32 i = 0; i < UNWIND_READS; i++)
-		m->user[i] = w->reads[i];
 	m->id = id;
 }
 
@@ -443,7 +493,7 @@ static __always_inline __u64 stack_take(void *ctx, struct unwind_walk *w, struct
 	at = (w->state.pc >> 1 ^ w->state.r[UNWIND_SLOT_SP] >> 4) & (STACK_MEMOS - 1);
 	m = &memos->v[at];
 	if (m->id && (!stack_setup.with_kernel || stack_same_kernel(m, copy, ctx)) &&
-	    (!stack_setup.with_user || stack_same_user(m, w)))
+	    (!stack_setup.with_user || stack_same_user(m, w, copy)))
 		return m->id;
 	if (stack_setup.with_kernel)
 		n_copied = stack_copy_kernel(copy, ctx, task);
