@@ -17,11 +17,12 @@
 struct wait_label {
 	char *text; /* "futex _PyRuntime+0x1b4", "read pipe:[17]", "runnable"; names unescaped */
 	enum wait_reason reason;
-	bool idle;     /* waits for work, by design */
-	bool by_stack; /* the kernel's functions on the stack may say better */
-	bool is_call;  /* a system call, whatever it did */
-	bool is_probe; /* a point in code */
-	bool told;     /* a record has named it */
+	bool idle;        /* waits for work, by design */
+	bool by_stack;    /* the kernel's functions on the stack may say better */
+	bool is_call;     /* a system call, whatever it did */
+	bool is_probe;    /* a point in code */
+	bool from_before; /* calls that began before the start: a part of their time was seen */
+	bool told;        /* a record has named it */
 };
 
 struct wait_site {

@@ -84,5 +84,6 @@ int gpu_labels_find(struct gpu_labels *l, struct offcpu_probe *probe, struct wai
 	if (waits_label(w, strbuf_str(&l->text), WAIT_GPU, ret_label))
 		return -ENOMEM;
 	w->labels.v[*ret_label].is_call = !l->waits;
+	w->labels.v[*ret_label].from_before = !err && key.flags & GPU_BEFORE && !l->waits;
 	return err ? 0 : remember(l, (size_t)number, *ret_label);
 }

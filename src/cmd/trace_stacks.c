@@ -177,8 +177,10 @@ static void put_row(struct result *r, size_t section, const struct stacks_view *
 		    struct symbol_path *path)
 {
 	const struct waits *w = view->offcpu.waits;
-	const char *none = "no call has ended";
+	bool before = w->labels.v[s->label].from_before;
+	const char *none = before ? "begun before the start" : "no call has ended";
 	uint64_t calls = calls_of(s), ended_ns = s->wait_ns - s->open_ns;
+	bool timed = calls && !before;
 	const struct cell cells[] = {
 		cell_u64(CELL_COUNT, number),
 		cell_text(r, w->labels.v[s->label].text),
@@ -186,10 +188,10 @@ static void put_row(struct result *r, size_t section, const struct stacks_view *
 		cell_u64(CELL_COUNT, calls),
 		cell_u64(CELL_COUNT, s->errors),
 		cell_u64(CELL_NS, s->wait_ns),
-		calls ? cell_u64(CELL_NS, ended_ns / calls) : cell_null(r, none),
-		cell_u64(CELL_NS, wait_site_percentile(s, 50)),
-		cell_u64(CELL_NS, wait_site_percentile(s, 99)),
-		cell_u64(CELL_NS, s->max_ns),
+		timed ? cell_u64(CELL_NS, ended_ns / calls) : cell_null(r, none),
+		timed ? cell_u64(CELL_NS, wait_site_percentile(s, 50)) : cell_null(r, none),
+		timed ? cell_u64(CELL_NS, wait_site_percentile(s, 99)) : cell_null(r, none),
+		timed ? cell_u64(CELL_NS, s->max_ns) : cell_null(r, none),
 		cell_double(CELL_PERCENT,
 			    threads_ns ? 100.0 * (double)s->wait_ns / (double)threads_ns : 0),
 		s->io ? cell_u64(CELL_BYTES, s->bytes) : cell_null(r, "its calls move no bytes"),
@@ -233,9 +235,14 @@ static int add_rows(struct result *r, const struct trace_values *v, const struct
 	size_t section = 0;
 	int err = order && columns ? 0 : -ENOMEM;
 
-	for (size_t i = 0; i < w->sites.n && !err; i++)
-		order[i] = (struct ranked_site){&w->sites.v[i], sort_value(&w->sites.v[i], v->sort),
-						waits_by_design(w, &w->sites.v[i])};
+	for (size_t i = 0; i < w->sites.n && !err; i++) {
+		const struct wait_site *site = &w->sites.v[i];
+		bool by_latency = v->sort == TRACE_SORT_P99 || v->sort == TRACE_SORT_MAX;
+		bool has_none = by_latency && w->labels.v[site->label].from_before;
+
+		order[i] = (struct ranked_site){site, has_none ? 0 : sort_value(site, v->sort),
+						waits_by_design(w, site)};
+	}
 	if (!err && w->sites.n)
 		qsort(order, w->sites.n, sizeof(*order), by_rank);
 	for (size_t i = 0; i < w->sites.n && !err && !r->failed; i++) {
