@@ -12,10 +12,11 @@
 enum {
 	GPU_NUMBERS = 512, /* of native system calls that are told apart */
 	GPU_COMM = 16,
-	GPU_HEAD_BYTES = 64,     /* of a struct that goes with an event */
+	GPU_HEAD_BYTES = 96,     /* of a struct that goes with an event */
 	GPU_UVM_HEAD_BYTES = 16, /* … of UVM's, whose size is not in the command */
 	GPU_POLL_FDS = 16,       /* looked at in a poll */
 	GPU_XFER_CMD = 0xd3,     /* NV_ESC_IOCTL_XFER_CMD: {cmd, size, ptr} */
+	GPU_PATH_BYTES = 128,    /* of a device's node, with its 0 */
 };
 
 /* Which calls a device understands. */
@@ -33,8 +34,11 @@ enum gpu_kind {
 	GPU_CLOSE,
 	GPU_MMAP,
 	GPU_MUNMAP,
+	GPU_MREMAP,
+	GPU_MAP_OVER, /* a mapping of something else where a device was mapped */
 	GPU_POLL,
 	GPU_EPOLL,
+	GPU_OPEN_AT, /* a system call whose path is its second argument: a call of it is GPU_OPEN */
 	GPU_KINDS,
 	/* Watched, not counted. */
 	GPU_EPOLL_CTL = GPU_KINDS,
@@ -52,6 +56,16 @@ struct gpu_device_key {
 struct gpu_device {
 	__u32 id; /* the tool's */
 	__u32 class;
+};
+
+/* Where an open that fails is looked up: by the path that it was given, with zeros behind it. */
+struct gpu_path {
+	char text[GPU_PATH_BYTES];
+};
+
+struct gpu_path_device {
+	struct gpu_device device;
+	__u32 minor, pad;
 };
 
 /* Offsets in the struct of an ioctl; -1: there is none. */
@@ -75,7 +89,8 @@ enum gpu_key_flags {
 	GPU_XFER = 8,        /* came by XFER_CMD */
 	GPU_NO_LAYOUT = 16,  /* the tables do not say where its fields are */
 	GPU_UNREADABLE = 32, /* a field could not be read */
-	GPU_BEFORE = 64, /* begun before the start: its time counts from there, if it is known */
+	GPU_BEFORE = 64,    /* begun before the start: its time counts from there, if it is known */
+	GPU_STARTING = 128, /* of rows: in the first seconds of its process */
 };
 
 /* A call's identity; in rows what is not asked for is 0. */
@@ -101,8 +116,32 @@ enum gpu_by {
 
 struct gpu_row {
 	__u64 calls, total_ns, max_ns, bytes;
-	__u64 crowded_calls, crowded_ns; /* begun while another thread was in an ioctl */
+	__u32 seconds,
+		last_second; /* in how many of them it was called, and in which the last time */
 	__u32 slots[LOG_LINEAR_SLOTS];
+};
+
+/* Which ioctl, whoever calls it. */
+struct gpu_queue_key {
+	__u32 class, number, selector;
+};
+
+/* What tells calls that queue behind each other from calls that differ in length: what they take
+ * from the end of the one before. Of calls that do not fail. */
+struct gpu_queue {
+	__u64 alone, alone_ns;     /* begun when no other thread was in an ioctl */
+	__u64 crowded, crowded_ns; /* … when others were */
+	__u64 judged,
+		judged_ns; /* crowded calls with some alone before them; from the end before */
+	__u64 early;       /* … of them, those that ended in two thirds of what one alone takes */
+};
+
+/* Waits of a thread at sets or lists that have a device. */
+struct gpu_waiter {
+	__u64 ended, ended_ns; /* by a device */
+	__u64 others;          /* by time, or by something else */
+	__u32 pid, pad;
+	char comm[GPU_COMM];
 };
 
 struct gpu_event {
@@ -111,11 +150,11 @@ struct gpu_event {
 	__s64 result;
 	__u64 arg;          /* address of the struct, or of the mapping */
 	__u64 length_bytes; /* of a mapping, or what the struct says */
-	__u64 range_bytes;  /* of a munmap: from `arg` on, what is of no device too */
+	__u64 range_bytes;  /* unmapped from `arg` on, what is of no device too */
 	__u64 lost_before;  /* events that found no room, in all */
 	__u64 stack;        /* id of a stack_record; 0: none */
 	__u32 n_head;       /* bytes of the struct, at exit */
-	__u32 pad;
+	__u32 remap_flags;  /* of mremap(2), from `arg` on, of `range_bytes` */
 	__u8 head[GPU_HEAD_BYTES];
 };
 
@@ -137,6 +176,7 @@ struct gpu_shared {
 	__u64 lost_events;
 	__u64 ioctls_seen, ioctls_counted;
 	__u64 in_ioctl;    /* threads that are in one of a watched device */
+	__u64 last_end_ns; /* of such an ioctl */
 	__u64 set_changes; /* epoll sets in which members may have come or gone */
 };
 
@@ -145,7 +185,7 @@ enum gpu_counter {
 	GPU_ROWS_FULL,
 	GPU_STATES_FULL,
 	GPU_READS_FAILED,
-	GPU_RANGES_CUT, /* of munmap, with more mappings than are looked at */
+	GPU_RANGES_CUT, /* unmapped, of more mappings than are looked at */
 	GPU_SETS_CUT,   /* epoll sets of more members than are looked at */
 	GPU_COUNTS,
 };

@@ -132,7 +132,7 @@ int BPF_PROG(on_gpu_call, struct pt_regs *regs, long number)
 	call->key.pid = t->pid;
 	call->key.tid = t->tid;
 	/* Of an open only the result says whether it is one. */
-	if (kind != GPU_OPEN) {
+	if (call->key.kind != GPU_OPEN) {
 		gpu_note_call(ctx, t, call, task);
 		t->running = false;
 	}
@@ -165,6 +165,7 @@ int BPF_PROG(on_gpu_call_end, struct pt_regs *regs, long result)
 	struct offcpu_row *row;
 	struct gpu_call *call;
 	struct thread *t;
+	bool unread;
 
 	if (!target_shared.active || !kind)
 		return 0;
@@ -182,10 +183,12 @@ int BPF_PROG(on_gpu_call_end, struct pt_regs *regs, long result)
 		return 0;
 	latency_ns = now_ns > call->enter_ns ? now_ns - call->enter_ns : 0;
 	t->running = true;
+	unread = call->key.flags & GPU_UNREADABLE;
 	if (gpu_call_end(call, task, result)) {
 		if (call->key.kind == GPU_OPEN || call->key.flags & GPU_BEFORE)
 			gpu_note_call(ctx, t, call, task);
-		else if (call->key.status || call->key.flags & (GPU_FAILED | GPU_UNREADABLE))
+		else if (call->key.status || unread ||
+			 call->key.flags & (GPU_FAILED | GPU_UNREADABLE))
 			t->wait.nr = (__s32)gpu_number_of(call);
 		row = add_wait(t, latency_ns, 0, now_ns);
 		if (row && call->length_bytes) {

@@ -86,7 +86,7 @@ static __noinline __u32 gpu_wait_number(struct file___file *file, __u32 kind, __
 	struct gpu_wait *w = bpf_map_lookup_elem(&gpu_wait_calls, &which);
 	struct gpu_key *key;
 
-	if (!w || !find_device(file, &w->device))
+	if (!w || (kind == GPU_IOCTL && is_of_kernel(command)) || !find_device(file, &w->device))
 		return 0;
 	key = &w->call.key;
 	__builtin_memset(key, 0, sizeof(*key));

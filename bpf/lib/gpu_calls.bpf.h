@@ -21,7 +21,6 @@ enum {
 	TYPE_MASK = 0170000, /* S_IFMT */
 	TYPE_CHAR = 0020000,
 	MINOR_BITS = 20,
-	UNMAPPED_PARTS = 64, /* mappings looked at in a munmap */
 };
 
 /* Room that is used by one program at a time on a CPU. */
@@ -35,12 +34,14 @@ struct gpu_call {
 	__u64 enter_ns; /* 0: not in a call that is watched */
 	__u64 arg;      /* address of the ioctl's struct, or of the mapping */
 	__u64 length_bytes;
-	__u64 range_bytes; /* of a munmap: what of it is no device's too */
+	__u64 range_bytes; /* what is unmapped, what of it is no device's too */
 	struct gpu_layout layout;
 	struct gpu_key key;
-	__u32 crowded;
-	__u32 seen;  /* the begin or end of a call of its own: no other is since before the start */
-	__u64 stack; /* id; 0: none was asked for */
+	__u32 crowded; /* other threads were in an ioctl when it began */
+	__u32 seen; /* the begin or end of a call of its own: no other is since before the start */
+	__u32 remap_flags;
+	__u32 devices; /* of a poll: which of its descriptors are; of an epoll set: 1 if all are */
+	__u64 stack;   /* id; 0: none was asked for */
 };
 
 TASK_STATES(gpu_calls, struct gpu_call)
@@ -58,6 +59,20 @@ struct {
 	__type(key, struct gpu_layout_key);
 	__type(value, struct gpu_layout);
 } gpu_layouts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, struct gpu_path);
+	__type(value, struct gpu_path_device);
+} gpu_paths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct gpu_path);
+} gpu_path_room SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -129,6 +144,27 @@ static __always_inline bool find_device_of_fd(struct task_struct *task, __s64 fd
 	return file && find_device(file, ret);
 }
 
+/* The device of a node that could not be opened: there is no file to tell it. */
+static __noinline bool find_device_of_path(__u64 user_va, struct found_device *ret)
+{
+	__u32 zero = 0;
+	struct gpu_path *path = bpf_map_lookup_elem(&gpu_path_room, &zero);
+	struct gpu_path_device *found;
+
+	if (!path)
+		return false;
+	__builtin_memset(path, 0, sizeof(*path));
+	if (bpf_probe_read_user_str(path->text, sizeof(path->text), (void *)user_va) <= 0)
+		return false;
+	found = bpf_map_lookup_elem(&gpu_paths, path);
+	if (!found)
+		return false;
+	ret->id = found->device.id;
+	ret->class = found->device.class;
+	ret->minor = found->minor;
+	return true;
+}
+
 static __always_inline void set_device(struct gpu_key *key, const struct found_device *device)
 {
 	key->device = device->id;
@@ -138,50 +174,7 @@ static __always_inline void set_device(struct gpu_key *key, const struct found_d
 
 #include "gpu_sets.bpf.h"
 
-/* --- what is unmapped ------------------------------------------------------------------------- */
-
-/* A range of memory, from its begin on; of programs that nothing of the same CPU interrupts. */
-struct unmapped {
-	__u64 at, end;
-	__u64 device_bytes;
-	struct found_device device; /* the first */
-	__u32 has_device;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct unmapped);
-} gpu_unmapped SEC(".maps");
-
-/* One mapping of it, or what lies between two. Not 0: it is over. Global: see file_walk_step. */
-__noinline int gpu_unmapped_step(void)
-{
-	__u64 mm_va = (__u64)BPF_CORE_READ(this_task(), mm), end;
-	struct found_device device = {};
-	struct vm_area_struct *vma;
-	struct file___file *file;
-	struct unmapped *u;
-	__u32 zero = 0;
-
-	u = bpf_map_lookup_elem(&gpu_unmapped, &zero);
-	if (!u)
-		return 1;
-	vma = (void *)vma_find(mm_va, u->at);
-	end = vma ? BPF_CORE_READ(vma, vm_end) : vma_gap_end(mm_va, u->at);
-	if (end > u->end || end <= u->at)
-		end = u->end;
-	file = vma ? BPF_CORE_READ(vma, vm_file) : NULL;
-	if (file && find_device(file, &device)) {
-		u->device_bytes += end - u->at;
-		if (!u->has_device)
-			u->device = device;
-		u->has_device = 1;
-	}
-	u->at = end;
-	return u->at >= u->end;
-}
+#include "gpu_mappings.bpf.h"
 
 /* --- entries ---------------------------------------------------------------------------------- */
 
@@ -208,7 +201,6 @@ static __noinline __u32 read_u32(struct gpu_call *st, __s32 off, __u8 bit, struc
 		return 0;
 	if (read_memory(&value, sizeof(value), st->arg + off, task, scratch)) {
 		st->key.flags |= GPU_UNREADABLE;
-		gpu_count(GPU_READS_FAILED);
 		return 0;
 	}
 	st->key.flags |= bit;
@@ -220,29 +212,58 @@ struct xfer {
 	__u64 user_va;
 };
 
-static __always_inline void set_command(struct gpu_call *st, __u32 command,
-					struct task_struct *task, __u32 scratch)
+/* What the kernel answers itself, of whatever file (do_vfs_ioctl of fs/ioctl.c): no driver sees
+ * it. */
+static __noinline bool is_of_kernel(__u32 command)
+{
+	switch (command) {
+	case 0x5450:     /* FIONCLEX */
+	case 0x5451:     /* FIOCLEX */
+	case 0x5421:     /* FIONBIO */
+	case 0x5452:     /* FIOASYNC */
+	case 0x5460:     /* FIOQSIZE */
+	case 2:          /* FIGETBSZ */
+	case 0xc0045877: /* FIFREEZE */
+	case 0xc0045878: /* FITHAW */
+	case 0xc020660b: /* FS_IOC_FIEMAP */
+	case 0x40049409: /* FICLONE */
+	case 0x4020940d: /* FICLONERANGE */
+	case 0xc0189436: /* FIDEDUPERANGE */
+	case 0x80111500: /* FS_IOC_GETFSUUID */
+	case 0x80811501: /* FS_IOC_GETFSSYSFSPATH */
+		return true;
+	default:
+		return false;
+	}
+}
+
+static __always_inline void set_command(struct gpu_key *key, __u32 command)
+{
+	key->number = command;
+	if (key->class != GPU_CLASS_RM)
+		return;
+	key->number = command & 0xff; /* _IOC_NR */
+	key->size_bytes = command >> 16 & 0x3fff;
+}
+
+/* False: there is no struct to be read. */
+static __always_inline bool follow_xfer(struct gpu_call *st, struct task_struct *task,
+					__u32 scratch)
 {
 	struct gpu_key *key = &st->key;
 	struct xfer xfer;
 
-	if (key->class != GPU_CLASS_RM) {
-		key->number = command;
-		return;
-	}
-	key->number = command & 0xff; /* _IOC_NR */
-	key->size_bytes = command >> 16 & 0x3fff;
-	if (key->number != GPU_XFER_CMD)
-		return;
+	if (key->class != GPU_CLASS_RM || key->number != GPU_XFER_CMD || key->flags & GPU_XFER)
+		return true;
 	if (read_memory(&xfer, sizeof(xfer), st->arg, task, scratch)) {
 		key->flags |= GPU_UNREADABLE;
-		gpu_count(GPU_READS_FAILED);
-		return;
+		return false;
 	}
 	key->flags |= GPU_XFER;
 	key->number = xfer.number;
 	key->size_bytes = xfer.size_bytes;
 	st->arg = xfer.user_va;
+	return true;
 }
 
 static __noinline void set_layout(struct gpu_call *st)
@@ -268,6 +289,23 @@ static __noinline void set_layout(struct gpu_call *st)
 		st->layout = *layout;
 }
 
+/* What the call is about. A page that is not in memory cannot be read at the begin, but at the end,
+ * when the driver has read it. */
+static __noinline int read_struct(struct gpu_call *st, struct task_struct *task, __u32 scratch)
+{
+	st->layout.selector_off = st->layout.status_off = -1;
+	st->layout.length_off = st->layout.client_off = -1;
+	if (!follow_xfer(st, task, scratch))
+		return 0;
+	set_layout(st);
+	st->key.selector = read_u32(st, st->layout.selector_off, GPU_HAS_SELECTOR, task, scratch);
+	st->key.client = read_u32(st, st->layout.client_off, 0, task, scratch);
+	if (st->layout.length_off >= 0)
+		read_memory(&st->length_bytes, sizeof(st->length_bytes),
+			    st->arg + st->layout.length_off, task, scratch);
+	return 0;
+}
+
 static __noinline bool enter_ioctl(struct gpu_call *st, struct task_struct *task,
 				   const struct call_args *args, __u32 scratch)
 {
@@ -275,19 +313,14 @@ static __noinline bool enter_ioctl(struct gpu_call *st, struct task_struct *task
 
 	if (scratch == GPU_SCRATCH_CALL)
 		__sync_fetch_and_add(&gpu_shared.ioctls_seen, 1);
-	if (!find_device_of_fd(task, (__u32)args->v[0], &device))
+	if (is_of_kernel(args->v[1]) || !find_device_of_fd(task, (__u32)args->v[0], &device))
 		return false;
 	if (scratch == GPU_SCRATCH_CALL)
 		__sync_fetch_and_add(&gpu_shared.ioctls_counted, 1);
 	set_device(&st->key, &device);
 	st->arg = args->v[2];
-	set_command(st, args->v[1], task, scratch);
-	set_layout(st);
-	st->key.selector = read_u32(st, st->layout.selector_off, GPU_HAS_SELECTOR, task, scratch);
-	st->key.client = read_u32(st, st->layout.client_off, 0, task, scratch);
-	if (st->layout.length_off >= 0)
-		read_memory(&st->length_bytes, sizeof(st->length_bytes),
-			    st->arg + st->layout.length_off, task, scratch);
+	set_command(&st->key, args->v[1]);
+	read_struct(st, task, scratch);
 	return true;
 }
 
@@ -306,13 +339,15 @@ static __noinline bool enter_poll(struct gpu_call *st, struct task_struct *task,
 
 		if (i >= args->v[1] ||
 		    read_memory(&fd, sizeof(fd), args->v[0] + i * sizeof(fd), task, scratch))
-			return false;
+			break;
 		if (!find_device_of_fd(task, fd.fd, &device))
 			continue;
-		set_device(&st->key, &device);
-		return true;
+		if (!st->devices)
+			set_device(&st->key, &device);
+		st->devices |= 1u << i;
 	}
-	return false;
+	st->arg = args->v[0];
+	return st->devices;
 }
 
 static __noinline bool enter_epoll(struct gpu_call *st, struct task_struct *task,
@@ -321,54 +356,23 @@ static __noinline bool enter_epoll(struct gpu_call *st, struct task_struct *task
 	struct file___file *file = file_of_fd(task, args->v[0]);
 	struct found_device device = {};
 
-	if (!file || !gpu_set_find(file, scratch, &device))
+	enum gpu_set_has has = file ? gpu_set_find(file, scratch, &device) : SET_HAS_NONE;
+
+	if (has == SET_HAS_NONE)
 		return false;
 	set_device(&st->key, &device);
+	st->devices = has == SET_HAS_ONLY;
 	return true;
 }
 
-static __always_inline __u64 whole_pages(__u64 n_bytes)
+static __noinline bool enter_close(struct gpu_call *st, struct task_struct *task,
+				   const struct call_args *args)
 {
-	return (n_bytes + gpu_setup.page_bytes - 1) & ~(gpu_setup.page_bytes - 1);
-}
-
-/* What is mapped there, and will not be: a mapping of before the start, a part of one, several. */
-static __noinline bool enter_munmap(struct gpu_call *st, const struct call_args *args)
-{
-	struct unmapped *u;
-	__u32 zero = 0;
-
-	u = bpf_map_lookup_elem(&gpu_unmapped, &zero);
-	if (!u)
-		return false;
-	u->at = args->v[0];
-	u->end = u->at + whole_pages(args->v[1]);
-	u->device_bytes = u->has_device = 0;
-	for (__u32 i = 0; i < UNMAPPED_PARTS; i++)
-		if (gpu_unmapped_step())
-			break;
-	if (!u->has_device)
-		return false;
-	if (u->at < u->end)
-		gpu_count(GPU_RANGES_CUT);
-	set_device(&st->key, &u->device);
-	st->arg = args->v[0];
-	st->range_bytes = whole_pages(args->v[1]);
-	st->length_bytes = u->device_bytes;
-	return true;
-}
-
-static __noinline bool enter_fd(struct gpu_call *st, struct task_struct *task,
-				const struct call_args *args)
-{
-	bool maps = st->key.kind == GPU_MMAP;
 	struct found_device device = {};
 
-	if (!find_device_of_fd(task, (__s32)args->v[maps ? 4 : 0], &device))
+	if (!find_device_of_fd(task, (__s32)args->v[0], &device))
 		return false;
 	set_device(&st->key, &device);
-	if (maps)
-		st->length_bytes = whole_pages(args->v[1]);
 	return true;
 }
 
@@ -388,20 +392,28 @@ static __noinline bool gpu_call_begin(struct gpu_call *st, struct task_struct *t
 		return false;
 	__builtin_memset(&st->key, 0, sizeof(st->key));
 	st->arg = st->length_bytes = st->range_bytes = 0;
+	st->remap_flags = st->devices = 0;
 	st->key.kind = kind;
 	switch (kind) {
 	case GPU_IOCTL:
 		return enter_ioctl(st, task, &args, scratch);
+	case GPU_OPEN_AT:
 	case GPU_OPEN:
+		st->key.kind = GPU_OPEN;
+		st->arg = args.v[kind == GPU_OPEN_AT];
 		return true; /* its result says of what */
+	case GPU_MMAP:
+		return enter_mmap(st, task, &args);
 	case GPU_MUNMAP:
-		return enter_munmap(st, &args);
+		return enter_unmap(st, args.v[0], args.v[1]);
+	case GPU_MREMAP:
+		return enter_mremap(st, task, &args);
 	case GPU_POLL:
 		return enter_poll(st, task, &args, scratch);
 	case GPU_EPOLL:
 		return enter_epoll(st, task, &args, scratch);
 	default:
-		return enter_fd(st, task, &args);
+		return enter_close(st, task, &args);
 	}
 }
 
@@ -416,7 +428,8 @@ static __always_inline __u8 gpu_kind_of(__u64 number)
 static __always_inline bool gpu_call_began(struct gpu_call *st, struct task_struct *task, __u8 kind,
 					   __u32 scratch)
 {
-	if (kind == GPU_CLOSE || kind == GPU_MUNMAP || !gpu_call_begin(st, task, kind, scratch))
+	if (kind == GPU_CLOSE || kind == GPU_MUNMAP || kind == GPU_MREMAP ||
+	    !gpu_call_begin(st, task, kind, scratch))
 		return false;
 	st->key.pid = target_pid(task);
 	st->key.tid = target_tid(task);
@@ -493,7 +506,7 @@ static __noinline int gpu_send_event(const struct gpu_call *st, __s64 result, __
 	e->length_bytes = st->length_bytes;
 	e->range_bytes = st->range_bytes;
 	e->lost_before = gpu_shared.lost_events;
-	e->pad = 0;
+	e->remap_flags = st->remap_flags;
 	__builtin_memset(e->head, 0, sizeof(e->head));
 	if (st->key.class == GPU_CLASS_UVM)
 		n = GPU_UVM_HEAD_BYTES;
@@ -509,25 +522,41 @@ static __noinline int gpu_send_event(const struct gpu_call *st, __s64 result, __
 	return 0;
 }
 
+/* At the end of an ioctl: what could not be read at its begin, and what the driver says. */
+static __noinline int end_ioctl(struct gpu_call *st, struct task_struct *task, bool failed)
+{
+	if (st->key.flags & GPU_UNREADABLE) {
+		st->key.flags &= ~(GPU_UNREADABLE | GPU_NO_LAYOUT);
+		read_struct(st, task, GPU_SCRATCH_CALL);
+	}
+	if (!failed)
+		st->key.status =
+			read_u32(st, st->layout.status_off, GPU_HAS_STATUS, task, GPU_SCRATCH_CALL);
+	if (st->key.flags & GPU_UNREADABLE)
+		gpu_count(GPU_READS_FAILED);
+	return 0;
+}
+
 /* What the call was of, and how it ended; false: not of a device. */
 static __noinline bool gpu_call_end(struct gpu_call *st, struct task_struct *task, __s64 result)
 {
+	bool failed = result < 0 && result >= -4095;
 	struct found_device device = {};
 
 	if (st->key.kind == GPU_OPEN) {
-		if (!find_device_of_fd(task, result, &device))
+		if (failed ? !find_device_of_path(st->arg, &device)
+			   : !find_device_of_fd(task, result, &device))
 			return false;
 		set_device(&st->key, &device);
 	}
-	if (result < 0 && result >= -4095) {
+	if (st->key.kind == GPU_IOCTL)
+		end_ioctl(st, task, failed);
+	if (failed) {
 		st->key.flags |= GPU_FAILED;
 		st->key.status = -result;
 		st->length_bytes = 0;
 		return true;
 	}
-	if (st->key.kind == GPU_IOCTL)
-		st->key.status =
-			read_u32(st, st->layout.status_off, GPU_HAS_STATUS, task, GPU_SCRATCH_CALL);
 	if (st->key.kind == GPU_CLOSE)
 		__sync_fetch_and_add(&gpu_shared.set_changes, 1);
 	if (st->key.kind == GPU_MMAP)

@@ -48,10 +48,12 @@ enum {
 	RB_COLOR_MASK = 3,
 };
 
+enum gpu_set_has { SET_HAS_NONE, SET_HAS_DEVICE, SET_HAS_ONLY /* … and nothing else */ };
+
 /* A set that was looked at. */
 struct gpu_set {
 	struct found_device device;
-	__u32 has_device;
+	__u32 has;      /* enum gpu_set_has */
 	__u64 changes;  /* gpu_shared.set_changes then */
 	__u64 until_ns; /* it is known */
 };
@@ -70,7 +72,7 @@ struct set_walk {
 	__u64 within[SETS_WITHIN];
 	__u32 n_within, next; /* sets to be walked, and the first that has not been */
 	struct found_device device;
-	__u8 has_device, cut, pad[6];
+	__u8 has_device, has_other, cut, pad[5];
 };
 
 struct {
@@ -106,6 +108,8 @@ static __always_inline void set_walk_visit(struct set_walk *w, struct rb_node___
 		set_walk_into(w, (__u64)BPF_CORE_READ(file, private_data));
 	else if (find_device(file, &w->device))
 		w->has_device = 1;
+	else
+		w->has_other = 1;
 }
 
 /* To the next neighbour of a node: down to the left, down to the right, up. Not 0: it is over.
@@ -142,7 +146,7 @@ __noinline int set_walk_step(__u32 scratch)
 	}
 	w->from = (__u64)node;
 	w->node = (__u64)next;
-	return w->has_device;
+	return w->has_device && w->has_other;
 }
 
 /* One loop within another: a single one would have more jumps than the verifier follows. */
@@ -169,27 +173,29 @@ static __noinline int set_walk(struct file___file *file, __u64 key, __u32 scratc
 	w->n_within = 1;
 	w->next = 0;
 	w->node = w->from = 0;
-	w->has_device = w->cut = 0;
+	w->has_device = w->has_other = w->cut = 0;
 	for (__u32 i = 0; i < SET_STEPS / SET_STEPS_AT_ONCE && !over; i++)
 		over = set_walk_steps(scratch);
 	if (!w->has_device && (w->cut || !over))
 		gpu_count(GPU_SETS_CUT);
 	ret->device = w->device;
-	ret->has_device = w->has_device;
+	ret->has = !w->has_device                    ? SET_HAS_NONE
+		   : w->has_other || w->cut || !over ? SET_HAS_DEVICE
+						     : SET_HAS_ONLY;
 	now_ns = bpf_ktime_get_ns();
 	keep_ns = (now_ns - start_ns) * SET_COST_MAX;
 	ret->until_ns = now_ns + (keep_ns > SET_KEPT_NS ? keep_ns : SET_KEPT_NS);
 	return 0;
 }
 
-static __noinline bool gpu_set_find(struct file___file *file, __u32 scratch,
-				    struct found_device *ret)
+static __noinline enum gpu_set_has gpu_set_find(struct file___file *file, __u32 scratch,
+						struct found_device *ret)
 {
 	__u64 key = (__u64)BPF_CORE_READ(file, private_data);
 	struct gpu_set *known = bpf_map_lookup_elem(&gpu_sets, &key), set = {};
 
 	if (BPF_CORE_READ((struct eventpoll *)key, file) != file)
-		return false; /* it is no set, and the call will fail */
+		return SET_HAS_NONE; /* it is no set, and the call will fail */
 	if (!known || known->changes != gpu_shared.set_changes ||
 	    bpf_ktime_get_ns() > known->until_ns) {
 		set_walk(file, key, scratch, &set);
@@ -197,7 +203,7 @@ static __noinline bool gpu_set_find(struct file___file *file, __u32 scratch,
 		known = &set;
 	}
 	*ret = known->device;
-	return known->has_device;
+	return known->has;
 }
 
 /* The end of a call that makes or changes a set, or closes a member: the registers are those of its

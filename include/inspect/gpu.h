@@ -80,6 +80,10 @@ struct gpu_fields {
 void gpu_fields_read(const struct gpu_key *key, const uint8_t *bytes, size_t n,
 		     struct gpu_fields *ret);
 
+/* What a call does with objects: handles, ranges of managed memory, mappings. */
+enum gpu_effect { GPU_NO_EFFECT, GPU_TAKES, GPU_GIVES };
+enum gpu_effect gpu_call_effect(const struct gpu_key *key);
+
 enum gpu_escape {
 	GPU_RM_ALLOC_MEMORY = 0x27,
 	GPU_RM_ALLOC_OBJECT = 0x28,
@@ -94,6 +98,24 @@ enum gpu_escape {
 	GPU_RM_GET_EVENT_DATA = 0x52,
 	GPU_RM_MAP_MEMORY_DMA = 0x57,
 	GPU_RM_UNMAP_MEMORY_DMA = 0x58,
+};
+
+enum gpu_heap_function {
+	GPU_HEAP_ALLOC_DEPTH_WIDTH_HEIGHT = 1,
+	GPU_HEAP_ALLOC_SIZE = 2,
+	GPU_HEAP_FREE = 3,
+	GPU_HEAP_ALLOC_TILED_PITCH_HEIGHT = 6,
+	GPU_HEAP_ALLOC_SIZE_RANGE = 14,
+	GPU_HEAP_ALLOC_OS_DESCRIPTOR = 27,
+};
+
+enum gpu_uvm_call {
+	GPU_UVM_MAP_EXTERNAL = 0x21,
+	GPU_UVM_FREE = 0x22,
+	GPU_UVM_MAP_DYNAMIC_PARALLELISM = 0x41,
+	GPU_UVM_ALLOC_SEMAPHORE_POOL = 0x44,
+	GPU_UVM_CREATE_EXTERNAL_RANGE = 0x49,
+	GPU_UVM_ALLOC_DEVICE_P2P = 0x4e,
 };
 
 #endif

@@ -19,6 +19,12 @@ struct gpu_device_entry {
 	struct gpu_device device;
 };
 
+/* A device's node, by which an open that fails is known. */
+struct gpu_path_entry {
+	struct gpu_path path;
+	struct gpu_path_device device;
+};
+
 struct gpu_layout_entry {
 	struct gpu_layout_key key;
 	struct gpu_layout layout;
@@ -28,6 +34,8 @@ struct gpu_layout_entry {
 struct gpu_watch {
 	const struct gpu_device_entry *devices;
 	size_t n_devices;
+	const struct gpu_path_entry *paths;
+	size_t n_paths;
 	const struct gpu_layout_entry *layouts;
 	size_t n_layouts;
 };
@@ -47,8 +55,9 @@ typedef int gpu_event_fn(void *ctx, const struct gpu_event *e);
 struct gpu_count {
 	struct gpu_key key;
 	uint64_t calls, bytes;
-	struct histogram h;                 /* latency */
-	uint64_t crowded_calls, crowded_ns; /* begun while another thread was in an ioctl */
+	struct histogram h; /* latency */
+	uint32_t seconds;   /* in how many of them it was called */
+	bool starting;      /* in the first seconds of its processes */
 	uint64_t in_flight, oldest_ns;
 	uint64_t before, before_open; /* begun before the start: of the calls, which h lacks then,
 				       * and of those in flight */
@@ -56,18 +65,27 @@ struct gpu_count {
 };
 
 struct gpu_losses {
-	uint64_t rows_full, threads_dropped, reads_failed;
-	uint64_t ranges_cut; /* munmaps of more mappings than are looked at: their bytes are less */
-	uint64_t sets_cut;   /* epoll sets of more members than are looked at */
-	uint64_t events;     /* that found no room in the ring */
+	uint64_t rows_full, threads_dropped;
+	uint64_t reads_failed;     /* calls whose struct could not be read */
+	uint64_t ranges_cut;       /* of more mappings than are looked at: their bytes are less */
+	uint64_t sets_cut;         /* epoll sets of more members than are looked at */
+	uint64_t events;           /* that found no room in the ring */
 	uint64_t recursion_misses; /* program runs that the kernel left out */
+};
+
+/* An ioctl's, whoever called it. */
+struct gpu_queued {
+	struct gpu_queue_key key;
+	struct gpu_queue v;
 };
 
 struct gpu_table {
 	ARRAY(struct gpu_count) rows;
+	ARRAY(struct gpu_queued) queues;
+	ARRAY(struct gpu_waiter) waiters;
 	uint64_t elapsed_ns;
 	uint64_t ioctls_seen;    /* of all files of the target */
-	uint64_t ioctls_counted; /* of watched devices */
+	uint64_t ioctls_counted; /* of watched devices, that their drivers see */
 	struct gpu_losses losses;
 };
 
@@ -92,6 +110,8 @@ int gpu_counts_notes(const struct gpu_counts *c, note_list *notes);
 static inline void gpu_table_release(struct gpu_table *t)
 {
 	array_release(&t->rows);
+	array_release(&t->queues);
+	array_release(&t->waiters);
 }
 
 #endif

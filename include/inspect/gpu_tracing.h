@@ -11,6 +11,7 @@
 struct gpu_devices {
 	ARRAY(struct gpu_device_entry) entries;
 	ARRAY(char *) names; /* by id; "" a major: the minor says the name */
+	ARRAY(struct gpu_path_entry) paths;
 };
 void gpu_devices_release(struct gpu_devices *d);
 

@@ -9,6 +9,7 @@
 enum {
 	DEVICES_BYTES_MAX = 65536,
 	DEVICES_MAX = 512,
+	GPUS_NAMED = 32, /* whose nodes' opens are known when they fail */
 	MINOR_BITS = 20,
 	CONTROL_MINOR = 255,
 	MODESET_MINOR = 254
@@ -20,6 +21,19 @@ void gpu_devices_release(struct gpu_devices *d)
 		free(d->names.v[i]);
 	array_release(&d->names);
 	array_release(&d->entries);
+	array_release(&d->paths);
+}
+
+/* A path that is too long is not known when it cannot be opened. */
+static int add_path(struct gpu_devices *devices, const char *path, uint32_t minor)
+{
+	const struct gpu_device_entry *of = &devices->entries.v[devices->entries.n - 1];
+	struct gpu_path_entry e = {.device = {.device = of->device, .minor = minor}};
+
+	if (strlen(path) + 1 >= sizeof(e.path.text))
+		return 0;
+	strcpy(e.path.text, path);
+	return array_push(&devices->paths, e);
 }
 
 static int add(struct gpu_devices *devices, struct gpu_device_key key, enum gpu_class class,
@@ -36,6 +50,30 @@ static int add(struct gpu_devices *devices, struct gpu_device_key key, enum gpu_
 }
 
 /* --- NVIDIA's --------------------------------------------------------------------------------- */
+
+/* What its nodes are called in /dev. */
+static int add_usual_paths(struct gpu_devices *devices, enum gpu_class class)
+{
+	static const struct {
+		const char *path;
+		enum gpu_class class;
+		uint32_t minor;
+	} nodes[] = {{"/dev/nvidiactl", GPU_CLASS_RM, CONTROL_MINOR},
+		     {"/dev/nvidia-modeset", GPU_CLASS_RM, MODESET_MINOR},
+		     {"/dev/nvidia-uvm", GPU_CLASS_UVM, 0},
+		     {"/dev/nvidia-uvm-tools", GPU_CLASS_UVM, 1}};
+	char path[32];
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(nodes) && !err; i++)
+		if (nodes[i].class == class)
+			err = add_path(devices, nodes[i].path, nodes[i].minor);
+	for (uint32_t i = 0; i < GPUS_NAMED && class == GPU_CLASS_RM && !err; i++) {
+		snprintf(path, sizeof(path), "/dev/nvidia%u", i);
+		err = add_path(devices, path, i);
+	}
+	return err;
+}
 
 /* Lines such as "195 nvidia" under "Character devices:". */
 int gpu_devices_find(const char *root, struct gpu_devices *ret)
@@ -62,12 +100,16 @@ int gpu_devices_find(const char *root, struct gpu_devices *ret)
 
 		if (sscanf(line, "%u %63s", &major, name) != 2 || major > 0xfff)
 			continue;
-		for (size_t i = 0; i < ARRAY_SIZE(drivers) && !err; i++)
-			if (str_eq(name, drivers[i].name))
-				err = add(ret,
-					  (struct gpu_device_key){.device = major << MINOR_BITS,
-								  .any_minor = 1},
-					  drivers[i].class, "");
+		for (size_t i = 0; i < ARRAY_SIZE(drivers) && !err; i++) {
+			if (!str_eq(name, drivers[i].name))
+				continue;
+			err = add(ret,
+				  (struct gpu_device_key){.device = major << MINOR_BITS,
+							  .any_minor = 1},
+				  drivers[i].class, "");
+			if (!err)
+				err = add_usual_paths(ret, drivers[i].class);
+		}
 	}
 	return err;
 }
@@ -93,11 +135,17 @@ static int add_file(struct gpu_devices *devices, const char *path, const struct 
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	struct gpu_device_key key = {.inode = st->st_ino,
 				     .device = major(st->st_dev) << MINOR_BITS | minor(st->st_dev)};
+	CLEANUP(freep) char *real = realpath(path, NULL);
+	int err;
 
 	if (S_ISCHR(st->st_mode))
 		key = (struct gpu_device_key){.device = major(st->st_rdev) << MINOR_BITS |
 							minor(st->st_rdev)};
-	return add(devices, key, class_of_name(name), name);
+	err = add(devices, key, class_of_name(name), name);
+	if (!err)
+		err = add_path(devices, path, minor(st->st_rdev));
+	return err || !real || str_eq(real, path) ? err
+						  : add_path(devices, real, minor(st->st_rdev));
 }
 
 static int add_folder(struct gpu_devices *devices, const char *path)

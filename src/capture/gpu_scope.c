@@ -21,6 +21,8 @@ int gpu_scope_find(const struct gpu_devices *devices, const struct gpu_version *
 	ret->watch = (struct gpu_watch){
 		.devices = devices->entries.v,
 		.n_devices = devices->entries.n,
+		.paths = devices->paths.v,
+		.n_paths = devices->paths.n,
 		.layouts = ret->layouts.v,
 		.n_layouts = ret->layouts.n,
 	};

@@ -204,7 +204,8 @@ static void choose_folded_event(const struct flame_values *v, const struct profi
 
 static int draw(const struct flame_values *v, const struct profile *p, struct diag *d)
 {
-	struct flame_options fo = {.title = v->title || !v->gpu ? v->title : GPU_TITLE,
+	struct flame_options fo = {.title = v->title || !v->gpu ? v->title
+								: gpu_choice_title(&v->gpu_choice),
 				   .icicle = v->icicle,
 				   .reverse = v->reverse,
 				   .event = -1};

@@ -2,6 +2,7 @@
 #include "gpu_choice.h"
 
 #include <inspect/result.h>
+#include <inspect/shell_words.h>
 
 /* --- options ---------------------------------------------------------------------------------- */
 
@@ -33,6 +34,23 @@ const struct option_group gpu_choice_group = {"GPU devices", options};
 const char *gpu_choice_given(const struct gpu_choice_options *o)
 {
 	return o->devices.n ? "--device" : o->nvidia_version ? "--nvidia-version" : NULL;
+}
+
+void gpu_choice_put(const struct gpu_choice_options *o, struct strbuf *out)
+{
+	for (size_t i = 0; i < o->devices.n; i++) {
+		strbuf_puts(out, " --device ");
+		shell_word_put(out, o->devices.v[i]);
+	}
+	if (!o->nvidia_version)
+		return;
+	strbuf_puts(out, " --nvidia-version ");
+	shell_word_put(out, o->nvidia_version);
+}
+
+const char *gpu_choice_title(const struct gpu_choice_options *o)
+{
+	return o->devices.n ? "Time in the driver" : "Time in the GPU's driver";
 }
 
 /* --- what they choose ------------------------------------------------------------------------- */

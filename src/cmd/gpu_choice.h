@@ -16,8 +16,10 @@ extern const struct option_group gpu_choice_group;
 /* The name of an option that was given, for refusals; NULL: none was. */
 const char *gpu_choice_given(const struct gpu_choice_options *o);
 
+/* As they were given, for a shell, each after a space: " --device /dev/dri/card0". Appended. */
+void gpu_choice_put(const struct gpu_choice_options *o, struct strbuf *out);
 /* Of a flame graph of these calls. */
-#define GPU_TITLE "Time in the GPU's driver"
+const char *gpu_choice_title(const struct gpu_choice_options *o);
 
 struct gpu_choice {
 	struct gpu_devices devices;

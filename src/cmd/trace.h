@@ -241,6 +241,12 @@ double trace_number(void *numbers, const char *name);
 
 extern const struct finding_rule trace_rules[];
 extern const size_t n_trace_rules;
+extern const struct finding_rule gpu_rules[]; /* of --gpu (trace_gpu_rules.c) */
+extern const size_t n_gpu_rules;
+/* Rules as --limit changes them, in the result's arena; NULL without memory. */
+struct finding_rule *trace_limited_rules(const struct trace_values *v,
+					 const struct finding_rule *from, size_t n,
+					 struct result *r);
 
 /* What stands out, with the limits of --limit; the caller releases *ret. 0 or -ENOMEM. */
 int trace_findings(const struct trace_values *v, const struct trace_numbers *numbers,

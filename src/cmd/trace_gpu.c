@@ -76,27 +76,50 @@ static int measure(struct gpu_run *run, bool stream)
 	return gpu_tracing_run(&config, &run->notes, &run->tracing, run->d);
 }
 
-void gpu_not_seen(struct result *r)
+void gpu_not_seen(const struct gpu_run *run, struct result *r)
 {
-	result_fact(r, "", "not seen here",
-		    cell_text(r, "kernel launches, graphs and asynchronous copies, which need no "
-				 "system call: inspect trace --cuda --cuda-launch"));
+	if (gpu_choice_has_nvidia(&run->choice))
+		result_fact(r, "", "not seen here",
+			    cell_text(r, "kernel launches, graphs and asynchronous copies, which "
+					 "need no system call: inspect trace --cuda "
+					 "--cuda-launch"));
+}
+
+void gpu_losses_each(const struct gpu_losses *l, struct gpu_loss ret[GPU_LOSSES])
+{
+	const struct gpu_loss all[GPU_LOSSES] = {
+		{"rows_full", l->rows_full, "calls of dropped rows"},
+		{"no_memory", l->threads_dropped, "calls of threads without room"},
+		{"unreadable", l->reads_failed, "calls whose struct could not be read"},
+		{"ranges_cut", l->ranges_cut, "unmapped ranges of too many parts"},
+		{"sets_cut", l->sets_cut, "looks at epoll sets of too many members"},
+		{"ring_full", l->events, "events without room in the ring"},
+		{"recursion_misses", l->recursion_misses, "missed by recursion"},
+	};
+
+	memcpy(ret, all, sizeof(all));
+}
+
+void gpu_losses_put(const struct gpu_losses *l, struct strbuf *out)
+{
+	struct gpu_loss all[GPU_LOSSES];
+	bool any = false;
+
+	gpu_losses_each(l, all);
+	for (size_t i = 0; i < GPU_LOSSES; i++) {
+		if (!all[i].n)
+			continue;
+		strbuf_printf(out, "%s%llu %s", any ? ", " : "", (unsigned long long)all[i].n,
+			      all[i].text);
+		any = true;
+	}
+	if (!any)
+		strbuf_puts(out, "0");
 }
 
 static void add_facts(const struct gpu_run *run, struct result *r)
 {
 	const struct gpu_table *t = &run->tracing.table;
-	const struct gpu_losses *l = &t->losses;
-	const struct {
-		const char *text;
-		uint64_t n;
-	} lost[] = {{"calls of dropped rows", l->rows_full},
-		    {"calls of threads without room", l->threads_dropped},
-		    {"fields that could not be read", l->reads_failed},
-		    {"unmapped ranges of too many parts", l->ranges_cut},
-		    {"looks at epoll sets of too many members", l->sets_cut},
-		    {"events without room in the ring", l->events},
-		    {"missed by recursion", l->recursion_misses}};
 	CLEANUP(strbuf_release) struct strbuf b = {0};
 	uint64_t calls = 0, failed = 0, before = 0;
 
@@ -105,23 +128,21 @@ static void add_facts(const struct gpu_run *run, struct result *r)
 		calls += t->rows.v[i].calls;
 		failed += gpu_call_failed(&t->rows.v[i].key) ? t->rows.v[i].calls : 0;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(lost); i++)
-		if (lost[i].n)
-			strbuf_printf(&b, "%s%llu %s", b.n ? ", " : "",
-				      (unsigned long long)lost[i].n, lost[i].text);
+	gpu_losses_put(&t->losses, &b);
 	result_fact(r, "target", "target", cell_text(r, strbuf_str(&run->target_given)));
 	if (gpu_choice_has_nvidia(&run->choice))
 		result_fact(r, "driver_version", "driver",
 			    cell_text(r, gpu_version_text(&run->choice.version, r)));
 	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, t->elapsed_ns));
-	result_fact(r, "calls", "GPU calls", cell_u64(CELL_COUNT, calls));
+	result_fact(r, "calls", gpu_choice_has_nvidia(&run->choice) ? "GPU calls" : "calls",
+		    cell_u64(CELL_COUNT, calls));
 	result_fact(r, "failed", "failed", cell_u64(CELL_COUNT, failed));
 	result_fact(r, "calls_from_before", before ? "begun before the start" : "",
 		    cell_u64(CELL_COUNT, before));
 	result_fact(r, "ioctls_of_other_files", "",
 		    cell_u64(CELL_COUNT, t->ioctls_seen - t->ioctls_counted));
-	result_fact(r, "lost", "lost", cell_text(r, b.n ? strbuf_str(&b) : "0"));
-	gpu_not_seen(r);
+	result_fact(r, "lost", "lost", cell_text(r, strbuf_str(&b)));
+	gpu_not_seen(run, r);
 	if (run->tracing.watched.interrupted)
 		result_note(r, "interrupted");
 }

@@ -35,13 +35,24 @@ struct gpu_line {
 	const char *part[GPU_PARTS]; /* NULL: not asked for */
 	uint64_t calls, errors, bytes;
 	struct histogram h;
-	uint64_t crowded_calls, crowded_ns, in_flight, open_ns, oldest_ns; /* as in gpu_count */
+	uint64_t in_flight, open_ns, oldest_ns; /* as in gpu_count */
 	uint64_t before, before_open;
 };
 typedef ARRAY(struct gpu_line) gpu_lines;
 
-/* The fact that launches are not among these calls. */
-void gpu_not_seen(struct result *r);
+/* The fact that launches are not among these calls, where they are NVIDIA's. */
+void gpu_not_seen(const struct gpu_run *run, struct result *r);
+
+/* What is missing, by cause. */
+struct gpu_loss {
+	const char *key;
+	uint64_t n;
+	const char *text; /* behind the number */
+};
+enum { GPU_LOSSES = 7 };
+void gpu_losses_each(const struct gpu_losses *l, struct gpu_loss ret[GPU_LOSSES]);
+/* "2 calls of dropped rows, …", or "0"; appended. */
+void gpu_losses_put(const struct gpu_losses *l, struct strbuf *out);
 /* "NV_ERR_NO_MEMORY", "ENOENT"; of the result's arena. */
 const char *gpu_error_text(const struct gpu_run *run, const struct gpu_key *key, struct result *r);
 
@@ -72,8 +83,7 @@ struct gpu_object {
 	uint32_t pid, client, parent;
 	uint64_t stack_id;
 	uint64_t name;         /* handle, or address */
-	uint64_t length_bytes; /* of a mapping: what of it is left */
-	uint64_t span_bytes;   /* of a mapping: when it was made */
+	uint64_t length_bytes; /* of a mapping or range: what of it is left */
 	bool has_length, live;
 };
 

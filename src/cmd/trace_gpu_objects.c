@@ -6,14 +6,22 @@
 
 enum {
 	OBJECTS_MAX = 1 << 20,
-	UVM_FREE = 0x22,
-	UVM_MAP_EXTERNAL = 0x21,
-	UVM_CREATE_EXTERNAL_RANGE = 0x49,
+	EXTENTS_MAX = 1 << 18, /* a process has 65,530 mappings */
+	REMAP_KEEPS = 4,       /* MREMAP_DONTUNMAP */
+};
+
+/* What is left of a mapping or a range. */
+struct extent {
+	enum gpu_object_kind kind;
+	uint32_t pid, object;
+	uint64_t begin, end;
+	uint64_t made_ns; /* what frees it began later */
 };
 
 struct gpu_objects {
 	ARRAY(struct gpu_object) all;
 	struct hashmap by_name;
+	ARRAY(struct extent) extents; /* by kind, process and address; none overlap */
 	uint64_t dropped;
 };
 
@@ -28,6 +36,7 @@ void gpu_objects_free(struct gpu_objects *o)
 	if (!o)
 		return;
 	array_release(&o->all);
+	array_release(&o->extents);
 	hashmap_release(&o->by_name);
 	free(o);
 }
@@ -99,12 +108,9 @@ static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
 	gpu_fields_read(&e->key, e->head, e->n_head, &f);
 	if (!(f.have & GPU_OBJECT))
 		return 0;
-	if (e->key.number == GPU_RM_FREE) {
+	if (gpu_call_effect(&e->key) == GPU_GIVES)
 		release_handle(o, e->key.pid, f.client, f.object);
-		return 0;
-	}
-	if (e->key.number != GPU_RM_ALLOC && e->key.number != GPU_RM_ALLOC_MEMORY &&
-	    e->key.number != GPU_RM_ALLOC_OBJECT)
+	if (gpu_call_effect(&e->key) != GPU_TAKES)
 		return 0;
 	/* A client's own handle names the client. */
 	made.client = f.parent || f.client ? f.client : f.object;
@@ -116,79 +122,195 @@ static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
 	return add(o, &made);
 }
 
+/* --- addresses -------------------------------------------------------------------------------- */
+
+/* The first extent of it that ends behind the address, or where it would be. */
+static size_t extent_from(const struct gpu_objects *o, enum gpu_object_kind kind, uint32_t pid,
+			  uint64_t at)
+{
+	size_t low = 0, high = o->extents.n;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct extent *e = &o->extents.v[middle];
+		bool before = e->kind != kind ? e->kind < kind
+			      : e->pid != pid ? e->pid < pid
+					      : e->end <= at;
+
+		low = before ? middle + 1 : low;
+		high = before ? high : middle;
+	}
+	return low;
+}
+
+/* The extent at an address; NULL: there is none. */
+static const struct extent *extent_at(const struct gpu_objects *o, enum gpu_object_kind kind,
+				      uint32_t pid, uint64_t at)
+{
+	size_t i = extent_from(o, kind, pid, at);
+	const struct extent *e = i < o->extents.n ? &o->extents.v[i] : NULL;
+
+	return e && e->kind == kind && e->pid == pid && e->begin <= at ? e : NULL;
+}
+
+static int put_extent(struct gpu_objects *o, size_t at, const struct extent *e)
+{
+	if (o->extents.n >= EXTENTS_MAX) {
+		o->dropped++;
+		return 0;
+	}
+	if (array_push(&o->extents, *e))
+		return -ENOMEM;
+	memmove(&o->extents.v[at + 1], &o->extents.v[at],
+		(o->extents.n - 1 - at) * sizeof(*o->extents.v));
+	o->extents.v[at] = *e;
+	return 0;
+}
+
+static void take_extent(struct gpu_objects *o, size_t at)
+{
+	o->extents.n--;
+	memmove(&o->extents.v[at], &o->extents.v[at + 1],
+		(o->extents.n - at) * sizeof(*o->extents.v));
+}
+
+/* Nothing is there any more of what was made before that time. */
+static int cut(struct gpu_objects *o, enum gpu_object_kind kind, uint32_t pid, uint64_t begin,
+	       uint64_t end, uint64_t begun_ns)
+{
+	size_t i = extent_from(o, kind, pid, begin);
+	int err = 0;
+
+	while (i < o->extents.n && !err) {
+		struct extent *e = &o->extents.v[i];
+		uint64_t from = MAX(begin, e->begin), to = MIN(end, e->end);
+		struct gpu_object *one = &o->all.v[e->object];
+		struct extent rest = *e;
+
+		if (e->kind != kind || e->pid != pid || e->begin >= end)
+			break;
+		if (e->made_ns > begun_ns) {
+			i++;
+			continue;
+		}
+		one->length_bytes -= to - from;
+		one->live = one->length_bytes != 0;
+		rest.begin = to;
+		e->end = from;
+		if (e->begin == e->end && rest.begin == rest.end) {
+			take_extent(o, i);
+		} else if (e->begin == e->end) {
+			*e = rest;
+		} else {
+			i++;
+			if (rest.begin < rest.end)
+				err = put_extent(o, i, &rest);
+		}
+	}
+	return err;
+}
+
+static int place(struct gpu_objects *o, const struct gpu_object *one, uint64_t begin,
+		 uint64_t n_bytes, uint64_t made_ns)
+{
+	const struct extent e = {.kind = one->kind,
+				 .pid = one->pid,
+				 .object = (uint32_t)(one - o->all.v),
+				 .begin = begin,
+				 .end = begin + n_bytes,
+				 .made_ns = made_ns};
+
+	if (e.end <= e.begin)
+		return 0;
+	return put_extent(o, extent_from(o, one->kind, one->pid, begin), &e);
+}
+
+static int add_range(struct gpu_objects *o, const struct gpu_event *e, enum gpu_object_kind kind,
+		     uint64_t begin)
+{
+	uint64_t n_bytes = MAX(e->length_bytes, 1), end_ns = e->start_ns + e->duration_ns;
+	const struct gpu_object made = {.key = e->key,
+					.kind = kind,
+					.pid = e->key.pid,
+					.stack_id = e->stack,
+					.name = begin,
+					.length_bytes = n_bytes,
+					.has_length = e->length_bytes != 0,
+					.live = true};
+	int err = cut(o, kind, e->key.pid, begin, begin + n_bytes, UINT64_MAX);
+
+	if (err)
+		return err;
+	if (o->all.n >= OBJECTS_MAX) {
+		o->dropped++;
+		return 0;
+	}
+	if (array_push(&o->all, made))
+		return -ENOMEM;
+	return place(o, &o->all.v[o->all.n - 1], begin, n_bytes, end_ns);
+}
+
 static int uvm_event(struct gpu_objects *o, const struct gpu_event *e)
 {
-	struct gpu_object made = {
-		.key = e->key, .kind = OBJECT_RANGE, .pid = e->key.pid, .stack_id = e->stack};
-	struct gpu_object *freed;
+	const struct extent *at;
 	uint64_t base;
 
 	if (e->n_head < sizeof(base))
 		return 0;
 	memcpy(&base, e->head, sizeof(base));
-	if (e->key.number == UVM_FREE) {
-		freed = find(o, OBJECT_RANGE, e->key.pid, 0, base);
-		if (freed)
-			freed->live = false;
+	at = extent_at(o, OBJECT_RANGE, e->key.pid, base);
+	switch (gpu_call_effect(&e->key)) {
+	case GPU_TAKES:
+		/* What is mapped into a range goes with it. */
+		return at && e->key.number == GPU_UVM_MAP_EXTERNAL
+			       ? 0
+			       : add_range(o, e, OBJECT_RANGE, base);
+	case GPU_GIVES:
+		return at ? cut(o, OBJECT_RANGE, e->key.pid, at->begin, at->end, UINT64_MAX) : 0;
+	default:
 		return 0;
 	}
-	if (e->key.number != UVM_MAP_EXTERNAL && e->key.number != UVM_CREATE_EXTERNAL_RANGE)
-		return 0;
-	made.live = true;
-	made.name = base;
-	made.length_bytes = e->length_bytes;
-	made.has_length = e->length_bytes != 0;
-	return add(o, &made);
 }
 
-/* What of a mapping lies in a range is not mapped any more. */
-static void cut_mapping(struct gpu_object *one, uint64_t begin, uint64_t end)
+/* A mapping goes elsewhere, shrinks, or grows. */
+static int remap_event(struct gpu_objects *o, const struct gpu_event *e)
 {
-	uint64_t from = MAX(begin, one->name), to = MIN(end, one->name + one->span_bytes);
+	uint64_t to = (uint64_t)e->result, end_ns = e->start_ns + e->duration_ns;
+	const struct extent *at = extent_at(o, OBJECT_MAPPING, e->key.pid, e->arg);
+	uint32_t object = at ? at->object : 0;
+	int err = 0;
 
-	if (from >= to)
-		return;
-	one->length_bytes -= MIN(to - from, one->length_bytes);
-	one->live = one->length_bytes != 0;
-}
-
-static void release_range(struct gpu_objects *o, uint32_t pid, uint64_t begin, uint64_t n_bytes)
-{
-	struct gpu_object *one = find(o, OBJECT_MAPPING, pid, 0, begin);
-
-	if (one && n_bytes <= one->span_bytes) {
-		cut_mapping(one, begin, begin + n_bytes);
-		return;
-	}
-	for (size_t i = 0; i < o->all.n; i++)
-		if (o->all.v[i].live && o->all.v[i].kind == OBJECT_MAPPING &&
-		    o->all.v[i].pid == pid)
-			cut_mapping(&o->all.v[i], begin, begin + n_bytes);
+	if (!(e->remap_flags & REMAP_KEEPS))
+		err = cut(o, OBJECT_MAPPING, e->key.pid, e->arg, e->arg + e->range_bytes,
+			  e->start_ns);
+	if (!err)
+		err = cut(o, OBJECT_MAPPING, e->key.pid, to, to + e->length_bytes, UINT64_MAX);
+	if (err || !at)
+		return err;
+	o->all.v[object].length_bytes += e->length_bytes;
+	o->all.v[object].live = true;
+	return place(o, &o->all.v[object], to, e->length_bytes, end_ns);
 }
 
 static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)
 {
-	struct gpu_object made = {.key = e->key,
-				  .kind = OBJECT_MAPPING,
-				  .pid = e->key.pid,
-				  .stack_id = e->stack,
-				  .name = e->arg,
-				  .length_bytes = e->length_bytes,
-				  .span_bytes = e->length_bytes,
-				  .has_length = true,
-				  .live = true};
-
-	if (e->key.kind == GPU_MMAP)
-		return add(o, &made);
-	release_range(o, e->key.pid, e->arg, e->range_bytes);
-	return 0;
+	switch (e->key.kind) {
+	case GPU_MMAP:
+		return add_range(o, e, OBJECT_MAPPING, e->arg);
+	case GPU_MREMAP:
+		return remap_event(o, e);
+	default:
+		return cut(o, OBJECT_MAPPING, e->key.pid, e->arg, e->arg + e->range_bytes,
+			   e->start_ns);
+	}
 }
 
 int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e)
 {
 	if (gpu_call_failed(&e->key))
 		return 0;
-	if (e->key.kind == GPU_MMAP || e->key.kind == GPU_MUNMAP)
+	if (e->key.kind == GPU_MMAP || e->key.kind == GPU_MUNMAP || e->key.kind == GPU_MREMAP ||
+	    e->key.kind == GPU_MAP_OVER)
 		return mapping_event(o, e);
 	/* Without its status nobody knows whether it was done. */
 	if (e->key.kind != GPU_IOCTL || !(e->key.flags & GPU_HAS_STATUS))
@@ -201,7 +323,8 @@ bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t clien
 {
 	const struct gpu_object *one = find(o, OBJECT_HANDLE, pid, client, object);
 
-	if (!one || !(one->key.flags & GPU_HAS_SELECTOR))
+	if (!one || one->key.number == GPU_RM_VID_HEAP_CONTROL ||
+	    !(one->key.flags & GPU_HAS_SELECTOR))
 		return false;
 	*ret = one->key.selector;
 	return true;

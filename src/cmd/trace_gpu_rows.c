@@ -55,8 +55,6 @@ static void add_count(struct gpu_line *line, const struct gpu_count *from)
 	line->calls += from->calls;
 	line->errors += gpu_call_failed(&from->key) ? from->calls : 0;
 	line->bytes += from->bytes;
-	line->crowded_calls += from->crowded_calls;
-	line->crowded_ns += from->crowded_ns;
 	line->in_flight += from->in_flight;
 	line->open_ns += from->open_ns;
 	line->before += from->before;

@@ -9,7 +9,7 @@ enum {
 	TAIL_RATIO = 10, /* to the median */
 };
 
-static const struct finding_rule gpu_rules[] = {
+const struct finding_rule gpu_rules[] = {
 	{
 		.name = "gpu-driver-lock",
 		.tests = {{"crowded-ratio", ABOVE, 1.8,
@@ -18,7 +18,8 @@ static const struct finding_rule gpu_rules[] = {
 		.means = "the driver takes calls one after the other: threads queue behind each "
 			 "other",
 		.next = "inspect trace --gpu -c --by thread,call {target}",
-		.source = "the driver has one API lock for most of its calls",
+		.source = "one lock of the driver's: a call takes from the end of the one before "
+			  "what it takes alone",
 	},
 	{
 		.name = "gpu-failing-calls",
@@ -31,11 +32,13 @@ static const struct finding_rule gpu_rules[] = {
 	{
 		.name = "gpu-memory-calls",
 		.tests = {{"memory-per-second", ABOVE, 10, "%.0f a second"},
-			  {"memory-wall-percent", ABOVE, 1, "%.1f %% of one thread's time"},
-			  {"memory-calls", ABOVE, 20, NULL}},
-		.means = "GPU memory is allocated, freed, mapped or flushed while serving",
+			  {"memory-wall-percent", ABOVE, 1,
+			   "together %.1f %% of one thread's time"},
+			  {"memory-pairs", ABOVE, 20, NULL}},
+		.means = "GPU memory is allocated or mapped and given back all the time",
 		.next = "inspect trace --gpu -c --by group,thread {target}",
-		.source = "a caching allocator makes no calls once it is warm",
+		.source = "a caching allocator makes no calls once it is warm; in at least every "
+			  "other second, from a process's tenth on",
 	},
 	{
 		.name = "gpu-open-slow",
@@ -43,6 +46,18 @@ static const struct finding_rule gpu_rules[] = {
 		.means = "the driver initializes the GPU at each first open: no persistence daemon",
 		.next = "nvidia-smi -pm 1",
 		.source = "NVIDIA's Driver Persistence documentation",
+	},
+	{
+		.name = "gpu-pollers",
+		.tests = {{"queries-per-second", ABOVE, 20, "%.0f queries a second"},
+			  {"queries-wall-percent", ABOVE, 1,
+			   "together %.1f %% of one thread's time"}},
+		.means = "it asks the driver for its state all the time (NVML), and each "
+			 "query may hold up the calls of others",
+		.next = "inspect trace --gpu -c --by group,comm -a -d 10",
+		.source =
+			"a monitor asks some 10 values a second; the same ones, in at least every "
+			"other second, after a process's first ten",
 	},
 	{
 		.name = "gpu-slow-tail",
@@ -53,22 +68,15 @@ static const struct finding_rule gpu_rules[] = {
 		.source = "calls of the same kind do the same work",
 	},
 	{
-		.name = "gpu-pollers",
-		.tests = {{"queries-per-second", ABOVE, 20, "%.0f queries a second"},
-			  {"queries-wall-percent", ABOVE, 1, "%.1f %% of one thread's time"}},
-		.means = "it asks the driver for its state all the time (NVML), and each "
-			 "query may hold up the calls of others",
-		.next = "inspect trace --gpu -c --by group,comm -a -d 10",
-		.source = "a monitor asks some 10 values a second",
-	},
-	{
 		.name = "gpu-sync",
-		.tests = {{"sync-wall-percent", ABOVE, 50, "%.0f %% of one thread's time"}},
+		.tests = {{"sync-wall-percent", ABOVE, 50, "%.0f %% of this thread's time"}},
 		.means = "a thread sleeps until the GPU is done",
-		.next = "inspect use {target}",
-		.source = "half of a thread's time",
+		.next = "inspect offcpu {target}",
+		.source = "half of a thread's time, in waits of which nine in ten are ended by the "
+			  "device and not by time",
 	},
 };
+const size_t n_gpu_rules = ARRAY_SIZE(gpu_rules);
 
 /* What the rules' tests are of. */
 struct gpu_numbers {
@@ -101,107 +109,216 @@ static double number(void *ctx, const char *name)
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-static void add_groups(const gpu_lines *groups, double seconds, struct gpu_numbers *numbers)
+/* Whether it goes on for as long as was measured: in every other second at the least. */
+static bool is_steady(uint32_t in_seconds, double seconds)
 {
-	static const struct {
-		const char *group, *calls, *rate, *percent;
-	} wanted[] = {
-		{"memory", "memory-calls", "memory-per-second", "memory-wall-percent"},
-		{"sync", "syncs", "syncs-per-second", "sync-wall-percent"},
-	};
-
-	for (size_t i = 0; i < groups->n; i++) {
-		const struct gpu_line *l = &groups->v[i];
-
-		for (size_t k = 0; k < ARRAY_SIZE(wanted); k++) {
-			if (!str_eq(l->part[GPU_PART_GROUP], wanted[k].group))
-				continue;
-			put(numbers, wanted[k].calls, (double)l->calls, NULL);
-			put(numbers, wanted[k].rate, (double)l->calls / seconds, NULL);
-			put(numbers, wanted[k].percent,
-			    (double)(l->h.sum + l->open_ns) / 1e7 / seconds, NULL);
-		}
-	}
+	return 2 * in_seconds >= MAX(seconds, 1);
 }
 
-/* Of the process name that asks most. Who polls asks the same again and again: what a program asks
- * when it starts is many calls, but a few of each. */
-static int add_pollers(const gpu_lines *lines, double seconds, struct gpu_numbers *numbers)
+/* What a process name does of one kind. */
+struct doer {
+	const char *comm;
+	uint64_t takes, gives, calls, ns;
+	uint32_t seconds;
+};
+typedef ARRAY(struct doer) doers;
+
+static struct doer *doer_of(doers *all, const struct gpu_key *key, struct result *r)
 {
-	enum { AGAIN = 20 };
-	struct poller {
-		const char *comm;
-		uint64_t calls, ns;
-	};
-	ARRAY(struct poller) pollers = {0};
-	size_t most = 0;
-	int err = 0;
+	const char *comm = result_text(r, "%.*s", GPU_COMM, key->comm);
 
-	for (size_t i = 0; i < lines->n && !err; i++) {
-		const struct gpu_line *l = &lines->v[i];
-		size_t k = 0;
+	for (size_t i = 0; i < all->n; i++)
+		if (str_eq(all->v[i].comm, comm))
+			return &all->v[i];
+	return array_push(all, (struct doer){.comm = comm}) ? NULL : &all->v[all->n - 1];
+}
 
-		if (!str_eq(l->part[GPU_PART_GROUP], "queries") || l->calls < AGAIN)
+/* Of the process name that allocates, maps and gives back most. What it has not given back, and
+ * what it did at its start, is how it came to its memory. */
+static int add_memory(const struct gpu_run *run, double seconds, struct result *r,
+		      struct gpu_numbers *numbers)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	const struct doer *most = NULL;
+	doers all = {0};
+
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct gpu_count *row = &t->rows.v[i];
+		enum gpu_effect effect = gpu_call_effect(&row->key);
+		bool memory = str_eq(gpu_call_group(&run->choice.version, &row->key), "memory");
+		struct doer *d;
+
+		if (row->starting || gpu_call_failed(&row->key) || (!memory && effect != GPU_GIVES))
 			continue;
-		while (k < pollers.n && !str_eq(pollers.v[k].comm, l->part[GPU_PART_COMM]))
-			k++;
-		if (k == pollers.n)
-			err = array_push(&pollers, (struct poller){l->part[GPU_PART_COMM], 0, 0});
-		if (err)
-			break;
-		pollers.v[k].calls += l->calls;
-		pollers.v[k].ns += l->h.sum + l->open_ns;
-		most = pollers.v[k].ns > pollers.v[most].ns ? k : most;
+		d = doer_of(&all, &row->key, r);
+		if (!d) {
+			array_release(&all);
+			return -ENOMEM;
+		}
+		d->takes += effect == GPU_TAKES ? row->calls : 0;
+		d->gives += effect == GPU_GIVES ? row->calls : 0;
+		d->ns += row->h.sum;
+		d->seconds = MAX(d->seconds, row->seconds);
 	}
-	if (!err && pollers.n) {
-		put(numbers, "queries-per-second", (double)pollers.v[most].calls / seconds,
-		    pollers.v[most].comm);
-		put(numbers, "queries-wall-percent", (double)pollers.v[most].ns / 1e7 / seconds,
-		    NULL);
+	for (size_t i = 0; i < all.n; i++) {
+		all.v[i].calls = MIN(all.v[i].takes, all.v[i].gives);
+		if (is_steady(all.v[i].seconds, seconds) && (!most || all.v[i].calls > most->calls))
+			most = &all.v[i];
 	}
-	array_release(&pollers);
-	return err;
+	if (most) {
+		put(numbers, "memory-per-second", (double)most->calls / seconds, most->comm);
+		put(numbers, "memory-wall-percent", (double)most->ns / 1e7 / seconds, NULL);
+		put(numbers, "memory-pairs", (double)most->calls, NULL);
+	}
+	array_release(&all);
+	return 0;
+}
+
+/* Whether it is asked again and again: what a program asks when it starts is many calls, but a few
+ * of each. Programs that start all the time ask all the time too. */
+static bool is_polled(const struct gpu_count *row, double seconds)
+{
+	enum { AGAIN = 20, STARTS_SECONDS = 10 };
+
+	return row->calls >= AGAIN && is_steady(row->seconds, seconds) &&
+	       (!row->starting || row->seconds >= STARTS_SECONDS);
+}
+
+/* Of the process name that asks most. */
+static int add_pollers(const struct gpu_run *run, double seconds, struct result *r,
+		       struct gpu_numbers *numbers)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	const struct doer *most = NULL;
+	doers all = {0};
+
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct gpu_count *row = &t->rows.v[i];
+		struct doer *d;
+
+		if (!is_polled(row, seconds) ||
+		    !str_eq(gpu_call_group(&run->choice.version, &row->key), "queries"))
+			continue;
+		d = doer_of(&all, &row->key, r);
+		if (!d) {
+			array_release(&all);
+			return -ENOMEM;
+		}
+		d->calls += row->calls;
+		d->ns += row->h.sum;
+	}
+	for (size_t i = 0; i < all.n; i++)
+		if (!most || all.v[i].ns > most->ns)
+			most = &all.v[i];
+	if (most) {
+		put(numbers, "queries-per-second", (double)most->calls / seconds, most->comm);
+		put(numbers, "queries-wall-percent", (double)most->ns / 1e7 / seconds, NULL);
+	}
+	array_release(&all);
+	return 0;
+}
+
+/* Of the thread that waits most. In an event loop most waits are ended by time, or by something
+ * else that it listens to. */
+static void add_waiters(const struct gpu_run *run, double seconds, struct result *r,
+			struct gpu_numbers *numbers)
+{
+	enum { FEW = 5 };
+	const struct gpu_table *t = &run->tracing.table;
+	const struct gpu_waiter *most = NULL;
+
+	for (size_t i = 0; i < t->waiters.n; i++) {
+		const struct gpu_waiter *w = &t->waiters.v[i];
+
+		if (w->ended >= FEW && 10 * w->ended >= 9 * (w->ended + w->others) &&
+		    (!most || w->ended_ns > most->ended_ns))
+			most = w;
+	}
+	if (most)
+		put(numbers, "sync-wall-percent", (double)most->ended_ns / 1e7 / seconds,
+		    result_text(r, "%.*s", GPU_COMM, most->comm));
+}
+
+/* A call that waits for another's end takes from there on what it takes alone. Calls side by side
+ * end whenever they end, however long they are. */
+static bool is_queued(const struct gpu_queue *q)
+{
+	enum { FEW = 20 };
+
+	return q->alone > FEW && q->judged > FEW && 4 * q->early <= q->judged &&
+	       (double)q->judged_ns / (double)q->judged <
+		       1.5 * (double)q->alone_ns / (double)q->alone;
+}
+
+static void add_queues(const struct gpu_run *run, struct result *r, struct gpu_numbers *numbers)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	const struct gpu_queued *most = NULL;
+	CLEANUP(strbuf_release) struct strbuf call = {0};
+	double most_ratio = 0;
+
+	for (size_t i = 0; i < t->queues.n; i++) {
+		const struct gpu_queue *q = &t->queues.v[i].v;
+		double ratio;
+
+		if (!is_queued(q) || !q->alone_ns)
+			continue;
+		ratio = ((double)q->crowded_ns / (double)q->crowded) /
+			((double)q->alone_ns / (double)q->alone);
+		if (ratio > most_ratio) {
+			most_ratio = ratio;
+			most = &t->queues.v[i];
+		}
+	}
+	if (!most)
+		return;
+	for (size_t i = 0; i < t->rows.n && !call.n; i++) {
+		const struct gpu_key *key = &t->rows.v[i].key;
+
+		if (key->kind == GPU_IOCTL && key->class == most->key.class &&
+		    key->number == most->key.number && key->selector == most->key.selector)
+			gpu_put_call(&run->choice.version, key, &call);
+	}
+	put(numbers, "crowded-ratio", most_ratio, result_text(r, "%s", strbuf_str(&call)));
+	put(numbers, "crowded-calls", (double)most->v.crowded, NULL);
 }
 
 /* The call that a test speaks of is the one with the greatest value. */
 static void add_calls(const gpu_lines *calls, struct gpu_numbers *numbers)
 {
-	enum { FEW = 20 };
-	const struct gpu_line *tail = NULL, *crowded = NULL;
-	double tail_ratio = 0, crowded_ratio = 0;
+	const struct gpu_line *tail = NULL;
+	double tail_ratio = 0;
 
 	for (size_t i = 0; i < calls->n; i++) {
 		const struct gpu_line *l = &calls->v[i];
 		double median = (double)histogram_percentile(&l->h, 50);
-		double p99 = (double)histogram_percentile(&l->h, 99), alone, beside;
-		uint64_t n_alone = l->h.n - l->crowded_calls;
+		double p99 = (double)histogram_percentile(&l->h, 99);
 
-		if (str_eq(l->part[GPU_PART_CALL], "open"))
-			put(numbers, "open-ms", (double)l->h.max / NSEC_PER_MSEC, "open");
-		if (l->h.n >= ENOUGH && median > 0 && p99 / median > tail_ratio &&
-		    !str_eq(l->part[GPU_PART_CALL], "poll") &&
-		    !str_eq(l->part[GPU_PART_CALL], "epoll_wait")) {
-			tail_ratio = p99 / median;
-			tail = l;
-		}
-		if (l->crowded_calls <= FEW || n_alone <= FEW || l->h.sum <= l->crowded_ns)
+		if (l->h.n < ENOUGH || median <= 0 || p99 / median <= tail_ratio ||
+		    str_eq(l->part[GPU_PART_CALL], "poll") ||
+		    str_eq(l->part[GPU_PART_CALL], "epoll_wait"))
 			continue;
-		alone = (double)(l->h.sum - l->crowded_ns) / (double)n_alone;
-		beside = (double)l->crowded_ns / (double)l->crowded_calls;
-		if (beside / alone > crowded_ratio) {
-			crowded_ratio = beside / alone;
-			crowded = l;
-		}
+		tail_ratio = p99 / median;
+		tail = l;
 	}
-	if (tail) {
-		put(numbers, "tail-ratio", tail_ratio, tail->part[GPU_PART_CALL]);
-		put(numbers, "tail-p99-ms",
-		    (double)histogram_percentile(&tail->h, 99) / NSEC_PER_MSEC, NULL);
-	}
-	if (crowded) {
-		put(numbers, "crowded-ratio", crowded_ratio, crowded->part[GPU_PART_CALL]);
-		put(numbers, "crowded-calls", (double)crowded->crowded_calls, NULL);
-	}
+	if (!tail)
+		return;
+	put(numbers, "tail-ratio", tail_ratio, tail->part[GPU_PART_CALL]);
+	put(numbers, "tail-p99-ms", (double)histogram_percentile(&tail->h, 99) / NSEC_PER_MSEC,
+	    NULL);
+}
+
+/* Of a GPU; the other nodes have nothing to initialize. */
+static void add_opens(const struct gpu_run *run, struct gpu_numbers *numbers)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	uint64_t max_ns = 0;
+
+	for (size_t i = 0; i < t->rows.n; i++)
+		if (t->rows.v[i].key.kind == GPU_OPEN && t->rows.v[i].key.class == GPU_CLASS_RM)
+			max_ns = MAX(max_ns, t->rows.v[i].h.max);
+	if (max_ns)
+		put(numbers, "open-ms", (double)max_ns / NSEC_PER_MSEC, "open");
 }
 
 static void add_failures(const struct gpu_run *run, double seconds, struct result *r,
@@ -226,37 +343,50 @@ static void add_failures(const struct gpu_run *run, double seconds, struct resul
 static int fill(const struct gpu_run *run, struct result *r, struct gpu_numbers *numbers)
 {
 	double seconds = (double)run->tracing.table.elapsed_ns / NSEC_PER_SEC;
-	gpu_lines groups = {0}, calls = {0}, by_comm = {0}; /* and by call */
+	gpu_lines calls = {0};
 	int err;
 
 	if (seconds <= 0)
 		return 0;
-	err = gpu_lines_of(run, 1u << GPU_PART_GROUP, r, &groups);
+	err = gpu_lines_of(run, 1u << GPU_PART_CALL, r, &calls);
 	if (!err)
-		err = gpu_lines_of(run, 1u << GPU_PART_CALL, r, &calls);
+		err = add_memory(run, seconds, r, numbers);
 	if (!err)
-		err = gpu_lines_of(run,
-				   1u << GPU_PART_GROUP | 1u << GPU_PART_COMM | 1u << GPU_PART_CALL,
-				   r, &by_comm);
-	if (!err)
-		err = add_pollers(&by_comm, seconds, numbers);
+		err = add_pollers(run, seconds, r, numbers);
 	if (!err) {
-		add_groups(&groups, seconds, numbers);
 		add_calls(&calls, numbers);
+		add_opens(run, numbers);
+		add_queues(run, r, numbers);
+		add_waiters(run, seconds, r, numbers);
 		add_failures(run, seconds, r, numbers);
 	}
-	array_release(&groups);
 	array_release(&calls);
-	array_release(&by_comm);
 	return err;
 }
 
-/* What the numbers mean, into the result's head. */
-static int judge(struct gpu_numbers *numbers, const char *target, struct result *r)
+/* The rules as --limit has them, with the devices in the commands that they propose. */
+static struct finding_rule *make_rules(const struct trace_values *v, struct result *r)
 {
+	static const char command[] = "inspect trace --gpu";
+	struct finding_rule *rules = trace_limited_rules(v, gpu_rules, n_gpu_rules, r);
+	CLEANUP(strbuf_release) struct strbuf options = {0};
+
+	gpu_choice_put(&v->gpu_choice, &options);
+	for (size_t i = 0; i < n_gpu_rules && rules && options.n; i++)
+		if (str_starts(rules[i].next, command))
+			rules[i].next = result_text(r, "%s%s%s", command, strbuf_str(&options),
+						    rules[i].next + strlen(command));
+	return options.failed ? NULL : rules;
+}
+
+/* What the numbers mean, into the result's head. */
+static int judge(const struct trace_values *v, struct gpu_numbers *numbers, const char *target,
+		 struct result *r)
+{
+	const struct finding_rule *rules = make_rules(v, r);
 	findings f = {0};
-	int err =
-		findings_evaluate(gpu_rules, ARRAY_SIZE(gpu_rules), number, numbers, target, r, &f);
+	int err = rules ? findings_evaluate(rules, n_gpu_rules, number, numbers, target, r, &f)
+			: -ENOMEM;
 
 	for (size_t i = 0; i < f.n && !err; i++)
 		for (size_t k = 0; k < numbers->n; k++)
@@ -275,7 +405,7 @@ int gpu_findings(const struct gpu_run *run, struct result *r)
 	struct gpu_numbers numbers = {0};
 	int err = fill(run, r, &numbers);
 
-	return err ? err : judge(&numbers, strbuf_str(&run->target_text), r);
+	return err ? err : judge(run->v, &numbers, strbuf_str(&run->target_text), r);
 }
 
 /* --- by stack --------------------------------------------------------------------------------- */
@@ -348,7 +478,7 @@ static const char *name_tail(const struct waits *w, const struct profile *p,
 	return result_text(r, "%s", strbuf_str(&b));
 }
 
-int gpu_stack_findings(const struct trace_values *v UNUSED, const struct recording *rec,
+int gpu_stack_findings(const struct trace_values *v, const struct recording *rec,
 		       const char *target, struct result *r)
 {
 	const struct waits *w = rec->waits;
@@ -361,7 +491,8 @@ int gpu_stack_findings(const struct trace_values *v UNUSED, const struct recordi
 		double median, p99;
 
 		if (str_starts(w->labels.v[label].text, "poll ") ||
-		    str_starts(w->labels.v[label].text, "epoll_wait "))
+		    str_starts(w->labels.v[label].text, "epoll_wait ") ||
+		    w->labels.v[label].from_before)
 			continue;
 		merge_sites(w, label, &tail);
 		median = (double)wait_site_percentile(&tail.all, 50);
@@ -376,5 +507,5 @@ int gpu_stack_findings(const struct trace_values *v UNUSED, const struct recordi
 		put(&numbers, "tail-p99-ms",
 		    (double)wait_site_percentile(&most.all, 99) / NSEC_PER_MSEC, NULL);
 	}
-	return judge(&numbers, target, r);
+	return judge(v, &numbers, target, r);
 }

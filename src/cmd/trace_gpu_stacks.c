@@ -19,7 +19,7 @@ static int fill(void *ctx, const struct recording *rec, const char *target, stru
 	if (gpu_choice_has_nvidia(&run->choice))
 		result_fact(r, "driver_version", "driver",
 			    cell_text(r, gpu_version_text(&run->choice.version, r)));
-	gpu_not_seen(r);
+	gpu_not_seen(run, r);
 	if (run->v->leaks)
 		return gpu_leaks(run, rec, r);
 	err = trace_stacks_table(run->v, rec, TRACE_STACKS_GPU, NULL, r);
@@ -50,7 +50,7 @@ int gpu_by_stack(struct gpu_run *run, const struct operands *operands, int argc,
 		.v = run->v,
 		.schema =
 			run->v->leaks ? "inspect.trace-gpu-leaks/1" : "inspect.trace-gpu-stacks/1",
-		.title = GPU_TITLE,
+		.title = gpu_choice_title(&run->v->gpu_choice),
 		.prepare = prepare,
 		.fill = fill,
 		.ctx = run,

@@ -146,37 +146,109 @@ int gpu_stream_idle(void *ctx UNUSED)
 	return errno == EPIPE ? -ECANCELED : -errno;
 }
 
+/* --- the end ---------------------------------------------------------------------------------- */
+
+static int print_open(const struct gpu_run *run, const struct gpu_count *row)
+{
+	CLEANUP(strbuf_release) struct strbuf line = {0}, device = {0};
+
+	strbuf_printf(&line, "[%u ", row->key.tid);
+	term_escape(&line, row->key.comm, strnlen(row->key.comm, sizeof(row->key.comm)));
+	strbuf_puts(&line, "] ");
+	gpu_device_put(&run->choice.devices, &row->key, &device);
+	term_escape(&line, strbuf_str(&device), device.n);
+	strbuf_putc(&line, ' ');
+	gpu_put_call(&run->choice.version, &row->key, &line);
+	if (line.failed || device.failed)
+		return -ENOMEM;
+	printf("%s = not ended <%.6f%s>\n", strbuf_str(&line), (double)row->open_ns / NSEC_PER_SEC,
+	       row->before_open ? " since before the start" : "");
+	return 0;
+}
+
+static int print_open_json(const struct gpu_run *run, const struct gpu_count *row)
+{
+	CLEANUP(strbuf_release) struct strbuf call = {0}, device = {0};
+	struct json_out j;
+
+	gpu_put_call(&run->choice.version, &row->key, &call);
+	gpu_device_put(&run->choice.devices, &row->key, &device);
+	json_init(&j, stdout, true);
+	json_object(&j);
+	put_number(&j, "pid", row->key.pid);
+	put_number(&j, "tid", row->key.tid);
+	json_key(&j, "comm");
+	json_string_n(&j, row->key.comm, strnlen(row->key.comm, sizeof(row->key.comm)));
+	put_text(&j, "device", &device);
+	put_text(&j, "call", &call);
+	json_key(&j, "result");
+	json_null(&j);
+	put_number(&j, "duration_ns", row->open_ns);
+	json_key(&j, "from_before");
+	json_bool(&j, row->before_open);
+	json_end_object(&j);
+	return json_finish(&j);
+}
+
+static int print_json_end(const struct gpu_run *run, uint64_t calls)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	struct gpu_loss losses[GPU_LOSSES];
+	uint64_t lost = 0;
+	struct json_out j;
+
+	gpu_losses_each(&t->losses, losses);
+	for (size_t i = 0; i < GPU_LOSSES; i++)
+		lost += losses[i].n;
+	json_init(&j, stdout, true);
+	json_object(&j);
+	json_key(&j, "schema");
+	json_string(&j, "inspect.trace-gpu-stream/1");
+	put_number(&j, "calls", calls);
+	put_number(&j, "lost", lost);
+	put_number(&j, "elapsed_ns", t->elapsed_ns);
+	json_key(&j, "losses");
+	json_object(&j);
+	for (size_t i = 0; i < GPU_LOSSES; i++)
+		put_number(&j, losses[i].key, losses[i].n);
+	json_end_object(&j);
+	json_end_object(&j);
+	return json_finish(&j);
+}
+
+static void print_end(const struct gpu_run *run, uint64_t calls)
+{
+	const struct gpu_table *t = &run->tracing.table;
+	bool nvidia = gpu_choice_has_nvidia(&run->choice);
+	CLEANUP(strbuf_release) struct strbuf lost = {0};
+	char elapsed[32];
+
+	gpu_losses_put(&t->losses, &lost);
+	fprintf(stderr, "# %llu %scalls in %s · lost %s%s\n", (unsigned long long)calls,
+		nvidia ? "GPU " : "", duration_format(t->elapsed_ns, elapsed, sizeof(elapsed)),
+		strbuf_str(&lost), nvidia ? " · launches need no system call: --cuda" : "");
+	for (size_t i = 0; i < run->notes.n; i++)
+		fprintf(stderr, "# note: %s\n", run->notes.v[i]);
+}
+
 /* Calls that have not ended, and what was lost. */
 int gpu_stream_end(const struct gpu_run *run)
 {
 	const struct gpu_table *t = &run->tracing.table;
+	bool json = run->v->common.json;
 	uint64_t calls = 0;
-	char elapsed[32];
+	int err = 0;
 
-	for (size_t i = 0; i < t->rows.n; i++) {
-		const struct gpu_count *row = &t->rows.v[i];
-		CLEANUP(strbuf_release) struct strbuf line = {0};
-
-		calls += row->calls;
-		if (!row->in_flight || run->v->common.json)
-			continue;
-		strbuf_printf(&line, "[%u ", row->key.tid);
-		term_escape(&line, row->key.comm, strnlen(row->key.comm, sizeof(row->key.comm)));
-		strbuf_puts(&line, "] ");
-		gpu_put_call(&run->choice.version, &row->key, &line);
-		printf("%s = not ended <%.6f%s>\n", strbuf_str(&line),
-		       (double)row->open_ns / NSEC_PER_SEC,
-		       row->before_open ? " since before the start" : "");
+	for (size_t i = 0; i < t->rows.n && !err; i++) {
+		calls += t->rows.v[i].calls;
+		if (t->rows.v[i].in_flight)
+			err = json ? print_open_json(run, &t->rows.v[i])
+				   : print_open(run, &t->rows.v[i]);
 	}
+	if (!err && json)
+		err = print_json_end(run, calls);
 	fflush(stdout);
-	if (run->v->common.quiet)
-		return 0;
-	fprintf(stderr,
-		"# %llu GPU calls in %s · lost %llu · launches need no system call: "
-		"--cuda\n",
-		(unsigned long long)calls, duration_format(t->elapsed_ns, elapsed, sizeof(elapsed)),
-		(unsigned long long)(t->losses.events + t->losses.threads_dropped));
-	for (size_t i = 0; i < run->notes.n; i++)
-		fprintf(stderr, "# note: %s\n", run->notes.v[i]);
-	return 0;
+	if (!err && !run->v->common.quiet)
+		print_end(run, calls);
+	return diag_errno(run->d, err, "cannot write to stdout");
 }

@@ -132,17 +132,17 @@ const struct finding_rule trace_rules[] = {
 };
 const size_t n_trace_rules = ARRAY_SIZE(trace_rules);
 
-/* The rules as --limit changes them; malloc'ed, NULL without memory. */
-/* In the result's arena, as findings keep pointing to their rules. */
-static struct finding_rule *limited_rules(const struct trace_values *v, struct result *r)
+struct finding_rule *trace_limited_rules(const struct trace_values *v,
+					 const struct finding_rule *from, size_t n,
+					 struct result *r)
 {
-	struct finding_rule *rules = arena_alloc(&r->arena, sizeof(trace_rules));
+	struct finding_rule *rules = arena_alloc(&r->arena, n * sizeof(*rules));
 
 	if (!rules)
 		return NULL;
-	memcpy(rules, trace_rules, sizeof(trace_rules));
+	memcpy(rules, from, n * sizeof(*rules));
 	for (size_t i = 0; i < v->limits.n; i++)
-		for (size_t k = 0; k < n_trace_rules; k++)
+		for (size_t k = 0; k < n; k++)
 			if (str_eq(rules[k].name, v->limits.v[i].rule))
 				rules[k].tests[0].limit = v->limits.v[i].limit;
 	return rules;
@@ -150,20 +150,20 @@ static struct finding_rule *limited_rules(const struct trace_values *v, struct r
 
 int trace_check_limits(const struct trace_values *v, struct diag *d)
 {
-	const char *names[ARRAY_SIZE(trace_rules) + 1] = {0};
+	const struct finding_rule *rules = v->gpu ? gpu_rules : trace_rules;
+	size_t n = v->gpu ? n_gpu_rules : n_trace_rules;
 
-	for (size_t k = 0; k < n_trace_rules; k++)
-		names[k] = trace_rules[k].name;
 	for (size_t i = 0; i < v->limits.n; i++) {
 		const char *rule = v->limits.v[i].rule;
 		bool known = false;
 
-		for (size_t k = 0; k < n_trace_rules; k++)
-			known |= str_eq(names[k], rule);
+		for (size_t k = 0; k < n; k++)
+			known |= str_eq(rules[k].name, rule);
 		if (known)
 			continue;
 		diag_set(d, -EINVAL, "--limit: no rule is called '%s'", rule);
-		diag_fix(d, "inspect trace --explain      (the rules and their limits)");
+		diag_fix(d, "inspect trace %s--explain      (the rules and their limits)",
+			 v->gpu ? "--gpu " : "");
 		return -EINVAL;
 	}
 	return 0;
@@ -181,7 +181,7 @@ static const char *subject_of(const struct trace_numbers *numbers, const struct 
 int trace_findings(const struct trace_values *v, const struct trace_numbers *numbers,
 		   const char *target, struct result *r, findings *ret)
 {
-	struct finding_rule *rules = limited_rules(v, r);
+	struct finding_rule *rules = trace_limited_rules(v, trace_rules, n_trace_rules, r);
 	int err = rules ? findings_evaluate(rules, n_trace_rules, trace_number, (void *)numbers,
 					    target, r, ret)
 			: -ENOMEM;
@@ -201,9 +201,10 @@ int trace_explain(const struct trace_values *v, struct diag *d)
 	struct finding_rule *rules;
 
 	result_init(&r, "inspect.trace-rules/1");
-	rules = limited_rules(v, &r);
+	rules = v->gpu ? trace_limited_rules(v, gpu_rules, n_gpu_rules, &r)
+		       : trace_limited_rules(v, trace_rules, n_trace_rules, &r);
 	if (!rules)
 		return diag_errno(d, -ENOMEM, "--explain");
-	findings_explain(rules, n_trace_rules, &r);
+	findings_explain(rules, v->gpu ? n_gpu_rules : n_trace_rules, &r);
 	return print_result(&r, &v->common, true, d);
 }

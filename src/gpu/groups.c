@@ -246,8 +246,9 @@ static const char *group_of_rm(const struct gpu_version *v, const struct gpu_key
 const char *gpu_call_group(const struct gpu_version *v, const struct gpu_key *key)
 {
 	static const char *const kinds[GPU_KINDS] = {
-		[GPU_OPEN] = "open",     [GPU_CLOSE] = "open", [GPU_MMAP] = "memory",
-		[GPU_MUNMAP] = "memory", [GPU_POLL] = "sync",  [GPU_EPOLL] = "sync",
+		[GPU_OPEN] = "open",     [GPU_CLOSE] = "open",    [GPU_MMAP] = "memory",
+		[GPU_MUNMAP] = "memory", [GPU_MREMAP] = "memory", [GPU_MAP_OVER] = "memory",
+		[GPU_POLL] = "sync",     [GPU_EPOLL] = "sync",
 	};
 
 	if (key->kind < GPU_KINDS && kinds[key->kind])

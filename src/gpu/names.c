@@ -142,8 +142,9 @@ static void put_other(const struct gpu_key *key, struct strbuf *out)
 void gpu_put_call(const struct gpu_version *v, const struct gpu_key *key, struct strbuf *out)
 {
 	static const char *const kinds[GPU_KINDS] = {
-		[GPU_OPEN] = "open",     [GPU_CLOSE] = "close", [GPU_MMAP] = "mmap",
-		[GPU_MUNMAP] = "munmap", [GPU_POLL] = "poll",   [GPU_EPOLL] = "epoll_wait",
+		[GPU_OPEN] = "open",         [GPU_CLOSE] = "close",      [GPU_MMAP] = "mmap",
+		[GPU_MUNMAP] = "munmap",     [GPU_MREMAP] = "mremap",    [GPU_POLL] = "poll",
+		[GPU_MAP_OVER] = "map over", [GPU_EPOLL] = "epoll_wait",
 	};
 
 	if (key->kind != GPU_IOCTL) {

@@ -140,13 +140,13 @@ static int read_rows(struct gpu_counts *c, struct gpu_table *t)
 			continue;
 		begun_before = key.flags & GPU_BEFORE;
 		row.key = key;
-		row.key.flags &= (uint8_t)~GPU_BEFORE;
+		row.key.flags &= (uint8_t) ~(GPU_BEFORE | GPU_STARTING);
+		row.starting = key.flags & GPU_STARTING;
+		row.seconds = value.seconds;
 		row.calls = value.calls;
 		row.before = begun_before ? value.calls : 0;
 		row.open_ns = begun_before ? value.total_ns : 0;
 		row.bytes = value.bytes;
-		row.crowded_calls = value.crowded_calls;
-		row.crowded_ns = value.crowded_ns;
 		for (size_t k = 0; k < LOG_LINEAR_SLOTS; k++) {
 			row.h.slots[k] = value.slots[k];
 			row.h.n += value.slots[k];
@@ -154,6 +154,41 @@ static int read_rows(struct gpu_counts *c, struct gpu_table *t)
 		row.h.sum = begun_before ? 0 : value.total_ns;
 		row.h.max = value.max_ns;
 		err = array_push(&t->rows, row);
+	}
+	return err;
+}
+
+static int read_queues(struct gpu_counts *c, struct gpu_table *t)
+{
+	int fd = bpf_map__fd(c->skeleton->maps.queues), err = 0;
+	struct gpu_queue_key *before = NULL;
+	struct gpu_queued one;
+
+	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
+		struct gpu_queue_key key;
+
+		if (bpf_map_get_next_key(fd, before, &key))
+			return errno == ENOENT ? 0 : -errno;
+		one.key = key;
+		before = &one.key;
+		if (!bpf_map_lookup_elem(fd, &key, &one.v))
+			err = array_push(&t->queues, one);
+	}
+	return err;
+}
+
+static int read_waiters(struct gpu_counts *c, struct gpu_table *t)
+{
+	int fd = bpf_map__fd(c->skeleton->maps.waiters), err = 0;
+	uint32_t tid, *before = NULL;
+	struct gpu_waiter one;
+
+	for (size_t i = 0; i < KEYS_MAX && !err; i++) {
+		if (bpf_map_get_next_key(fd, before, &tid))
+			return errno == ENOENT ? 0 : -errno;
+		before = &tid;
+		if (!bpf_map_lookup_elem(fd, &tid, &one))
+			err = array_push(&t->waiters, one);
 	}
 	return err;
 }
@@ -184,6 +219,10 @@ int gpu_counts_read(struct gpu_counts *c, struct gpu_table *ret)
 	ret->ioctls_counted = shared->ioctls_counted;
 	if (!err)
 		err = read_rows(c, ret);
+	if (!err)
+		err = read_queues(c, ret);
+	if (!err)
+		err = read_waiters(c, ret);
 	return err ? err
 		   : probe_iterate(c->skeleton->progs.collect, sizeof(struct gpu_thread),
 				   add_thread, ret);

@@ -16,11 +16,12 @@ void gpu_watch_setup(uint32_t by, bool events, struct gpu_setup *ret)
 	} calls[] = {
 		{"ioctl", GPU_IOCTL},
 		{"open", GPU_OPEN},
-		{"openat", GPU_OPEN},
-		{"openat2", GPU_OPEN},
+		{"openat", GPU_OPEN_AT},
+		{"openat2", GPU_OPEN_AT},
 		{"close", GPU_CLOSE},
 		{"mmap", GPU_MMAP},
 		{"munmap", GPU_MUNMAP},
+		{"mremap", GPU_MREMAP},
 		{"poll", GPU_POLL},
 		{"ppoll", GPU_POLL},
 		{"epoll_wait", GPU_EPOLL},
@@ -47,6 +48,7 @@ int gpu_watch_fill(const struct probe_core *core, const struct gpu_watch *watch)
 {
 	int devices = probe_core_map(core, "gpu_devices");
 	int layouts = probe_core_map(core, "gpu_layouts");
+	int paths = probe_core_map(core, "gpu_paths");
 
 	for (size_t i = 0; i < watch->n_devices; i++)
 		if (bpf_map_update_elem(devices, &watch->devices[i].key, &watch->devices[i].device,
@@ -54,6 +56,10 @@ int gpu_watch_fill(const struct probe_core *core, const struct gpu_watch *watch)
 			return -errno;
 	for (size_t i = 0; i < watch->n_layouts; i++)
 		if (bpf_map_update_elem(layouts, &watch->layouts[i].key, &watch->layouts[i].layout,
+					BPF_ANY))
+			return -errno;
+	for (size_t i = 0; i < watch->n_paths && paths >= 0; i++) /* waits have no opens */
+		if (bpf_map_update_elem(paths, &watch->paths[i].path, &watch->paths[i].device,
 					BPF_ANY))
 			return -errno;
 	return 0;

@@ -101,13 +101,3 @@ EOF
 told=$(grep '^recvfrom' "$tmp/told")
 is "$(jq -r --arg t "$told" '($t | split("|")) as $all | [.waits[].for | select(. as $f | $all | index($f))] | unique | join("|")' "$tmp/json")" \
 	"$(tr '|' '\n' <<<"$told" | sort | paste -sd'|')" 'sockets, pipes and files by their names'
-
-# --- who polls -------------------------------------------------------------------------------------
-
-# What a program asks at its start is many queries, but a few of each; what it does is no query.
-gpu 550.54.14 -c --json -- "$calls" "$dev" answer 1000 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 15 rm 0x2a 32 8:0x20800102 15 \
-	rm 0x2a 32 8:0x2080012f 15 rm 0x2a 32 8:0x20800301 60 rm 0x2a 32 8:0xa06f0103 60
-is "$(jq -r '[.findings[].rule] | index("gpu-pollers")' "$tmp/json")" null 'neither a start nor work is polling'
-gpu 550.54.14 -c --json -- "$calls" "$dev" answer 1000 28 0 0 open nvidiactl rm 0x2a 32 8:0x20800102 60
-like "$(jq -r '.findings[] | select(.rule == "gpu-pollers").evidence' "$tmp/json")" '^gpu_calls: [0-9]+ queries a second' \
-	'the same query again and again is'

@@ -19,6 +19,15 @@ says() {
 a_second() { jq ".elapsed_ns as \$e | [.rows[] | select($1).calls] | add / \$e * 1e9" "$tmp/json"; }
 of_time() { jq ".elapsed_ns as \$e | [.rows[] | select($1).total_ns] | add / \$e * 100" "$tmp/json"; }
 
+# Two that are past their start when they are wanted: one asks 50 times, the other allocates and frees
+# 100 times.
+mkfifo "$tmp/gate.asks" "$tmp/gate.allocates"
+cp "$calls" "$tmp/nvml_poller"
+cp "$calls" "$tmp/starter"
+made="rm 0x2b 48 0:0xc1,4:0xc1,8:0x51,12:0x50a0 100 rm 0x29 16 0:0xc1,4:0xc1,8:0x51 100"
+"$tmp/nvml_poller" "$dev" open nvidiactl gate "$tmp/gate.asks" answer 2000 28 0 0 rm 0x2a 32 8:0x101 50 & asks=$!
+"$calls" "$dev" open nvidiactl gate "$tmp/gate.allocates" $made & allocates=$!
+
 # --- latency ---------------------------------------------------------------------------------------
 
 : >"$tmp/log"
@@ -75,9 +84,12 @@ like "$(jq -r '.notes[]' "$tmp/json")" 'epoll_wait: 1 in flight since before the
 gpu 535.54.03 -c --json -- "$calls" "$dev" answer 0 24 0x51 0 open nvidiactl rm 0x2b 32 12:0x50a0 3
 is "$(jq -r '.errors | length' "$tmp/json")" 0 \
 	'what another version has there is no status'
-gpu 595.45.04 -c --json -- "$calls" "$dev" answer 0 40 0x51 0 open nvidiactl xfer 0x2b 48 12:0xc86f 2
-is "$(jq -r '.errors[] | "\(.call) \(.error) \(.count)"' "$tmp/json")" \
-	'RM_ALLOC HOPPER_CHANNEL_GPFIFO_A NV_ERR_NO_MEMORY 2' 'a call inside of XFER_CMD'
+gpu 595.45.04 -c --json -- "$calls" "$dev" answer 0 40 0x51 0 open nvidiactl xfer 0x2b 48 12:0xc86f 2 \
+	cold 0x2b 48 12:0x50a0 1
+is "$(jq -r '.errors[] | "\(.call) \(.error) \(.count)"' "$tmp/json") lost $(jq -r .lost "$tmp/json")" \
+	'RM_ALLOC HOPPER_CHANNEL_GPFIFO_A NV_ERR_NO_MEMORY 2
+RM_ALLOC NV50_MEMORY_VIRTUAL NV_ERR_NO_MEMORY 1 lost 0' \
+	'a call inside of XFER_CMD; one whose struct comes into memory with it'
 gpu 550.54.14 -c --json -- "$calls" "$dev" answer 0 28 0x1234 0 open nvidiactl \
 	rm 0x2a 32 8:0x2080fffe 1 rm 0x2b 36 12:1 1 rm 0x2b 48 12:0xfffe 1 rm 0x77 8 0:1 1 open nvidia-uvm uvm 0x7abc 1
 is "$(jq -r '[.rows[].call | select(contains("unknown"))] | sort | join("|")' "$tmp/json")" \
@@ -106,14 +118,19 @@ mknod "$tmp/renamed" c 1 7
 "$INSPECT" trace --gpu --device "$tmp/renamed" -c --json -- "$calls" "$dev" open /dev/full \
 	raw 0x5401 4 open /dev/zero raw 0x5401 9 >"$tmp/json"
 is "$(row "_IO('T', 0x1, 0)" calls)" 4 'a device is known by its number'
+# FIOASYNC, FIONBIO and FIOCLEX are the kernel's own, of any file.
 gpu 550.54.14 -c --json -- "$calls" "$dev" answer 0 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 2 \
-	open card0 raw 0xc0206442 5 open /dev/zero raw 0x5401 3 pipe raw 0x5401 6
-is "$(jq -r '[.rows[] | select(.call | startswith("RM_") or startswith("_IO")) | .calls] | add' \
-	"$tmp/json"),$(jq -r .ioctls_of_other_files "$tmp/json")" 2,15 "other files' ioctls are not counted"
+	raw 0x5452 2 raw 0x5421 1 raw 0x5451 1 open card0 raw 0xc0206442 5 open /dev/zero raw 0x5401 3 pipe raw 0x5401 6 \
+	refuse 13 try nvidia0 try nvidia-uvm refuse 0
+is "$(jq -r '[.rows[] | select(.call | startswith("open") | not) | "\(.call) \(.calls)"] | join(",")' "$tmp/json")" \
+	"$build 2" "other files' ioctls are not counted, nor the kernel's own"
+is "$(jq -r .ioctls_of_other_files "$tmp/json")" 21 '… but known'
+is "$(jq -r '.errors[] | "\(.call) \(.error) \(.count)"' "$tmp/json")" 'open EACCES 2' 'opens that fail are shown'
 "$INSPECT" trace --gpu --device "$dev/card0" -c --json -- "$calls" "$dev" open card0 \
 	raw 0xc0206442 5 >"$tmp/json"
 is "$(jq -r '.errors[] | "\(.call) \(.error) \(.count)"' "$tmp/json")" "_IOWR('d', 0x42, 32) ENOTTY 5" \
 	"another driver's calls, by number"
+unlike "$("$INSPECT" trace --gpu --device /dev/null -c -- true 2>&1)" 'GPU|launches' '… of which nothing is said of GPUs'
 
 # --- what is no ioctl ------------------------------------------------------------------------------
 
@@ -146,6 +163,14 @@ like "$(cat "$tmp/json")" 'RM_FREE NV50_MEMORY_VIRTUAL client=0xc1 parent=0xc1 o
 	'what RM_FREE frees'
 like "$(cat "$tmp/json")" 'nvidiactl mmap bytes=65536 = 0x7[0-9a-f]+ <' 'what is mapped, with its size'
 like "$(cat "$tmp/err")" 'launches need no system call: --cuda' 'what cannot be seen is said'
+gpu 550.54.14 --json -- "$calls" "$dev" answer 0 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 1
+schema=docs/json/trace-gpu-stream.schema.json
+jq '."$defs".call' $schema >"$tmp/schema"
+head -1 "$tmp/json" >"$tmp/object"
+is "$(python3 tests/cmd/schema.py "$tmp/schema" "$tmp/object" 2>&1)" '' 'a line of JSON for each call is as docs/json says'
+tail -1 "$tmp/json" >"$tmp/object"
+is "$(python3 tests/cmd/schema.py $schema "$tmp/object" 2>&1) $(jq -c '[.calls, .lost, .losses.unreadable]' "$tmp/object")" \
+	' [2,0,0]' '… and the last one, with what was lost'
 gpu 550.54.14 -c --by client,call --json -- "$calls" "$dev" answer 0 28 0 0 open nvidiactl \
 	rm 0x2a 32 0:0xc1,8:0x101 3 rm 0x2a 32 0:0xc2,8:0x101 4 epoll 100
 is "$(jq -r '.rows[] | select(.call != "open") | "\(.client) \(.calls)"' "$tmp/json" | sort | tr '\n' ,)" \
@@ -158,23 +183,32 @@ gpu 550.54.14 -c --by thread,call --json -- "$calls" "$dev" answer 0 28 0x51 0 o
 says gpu-failing-calls "^$build = NV_ERR_NO_MEMORY: ([0-9]+) times a second" "$(a_second '.errors > 0')" 1 \
 	'a call that fails again and again is told, with its rate'
 unlike "$(jq -r '.findings[].rule' "$tmp/json")" 'gpu-driver-lock|gpu-sync|gpu-open' '… and nothing else of it'
+next=$(jq -r '.findings[] | select(.rule == "gpu-failing-calls").next' "$tmp/json")
+is "$(PATH=$(dirname "$INSPECT"):$PATH bash -c "$next" 2>"$tmp/err" | grep -c 'NV_ERR_NO_MEMORY')" 3000 \
+	'… with a command that shows these calls as it stands'
 like "$(jq -r '.rows[0].thread' "$tmp/json")" '^[0-9]+ gpu_calls$' 'rows by thread'
 gpu 550.54.14 -c --by group,device --json -- "$calls" "$dev" answer 0 28 0 0 open nvidiactl \
 	rm 0x2a 32 8:0x101 20 poll 300
 is "$(jq -r '.rows[] | select(.group == "sync" or .group == "queries") | "\(.group) \(.device) \(.calls)"' \
 	"$tmp/json" | sort | tr '\n' ,)" 'queries nvidiactl 20,sync nvidiactl 1,' 'rows by group and device'
-says gpu-sync "([0-9]+) % of one thread" "$(of_time '.group == "sync"')" 1 'waiting for the GPU is told, with its share'
+unlike "$(jq -r '.findings[].rule' "$tmp/json")" gpu-sync 'a wait that ends by its time is none for the GPU'
+gpu 550.54.14 -c --json -- "$calls" "$dev" ready 30 open nvidiactl poll 9000 poll 9000 poll 9000 set epoll 9000 \
+	epoll 9000 epoll 9000 ready 0
+says gpu-sync "^gpu_calls: ([0-9]+) % of this thread" "$(of_time '.call | test("poll")')" 1 \
+	'waiting for the GPU is told, with its share'
 
-# One asks 50 times, the other allocates 200 times meanwhile, 2 ms each.
-cp "$calls" "$tmp/nvml_poller"
-steps="answer 2000 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 50"
-gpu 550.54.14 -c --by group,comm --json -- sh -c "'$tmp/nvml_poller' '$dev' $steps & sleep 0.1
-	'$calls' '$dev' open nvidiactl rm 0x2b 48 12:0x50a0 200; wait"
-pollers='.group == "queries" and .comm == "nvml_poller"'
-says gpu-pollers "^nvml_poller: ([0-9]+) queries a second" "$(a_second "$pollers")" 1 'who asks all the time is told'
-says gpu-pollers "([0-9.]+) % of one thread" "$(of_time "$pollers")" 0.1 '… and what that costs'
-says gpu-memory-calls "^([0-9]+) a second" "$(a_second '.group == "memory"')" 1 'memory calls while serving are told'
-says gpu-memory-calls "([0-9.]+) % of one thread" "$(of_time '.group == "memory"')" 0.1 '… with their share of a thread'
+# Beside them a program that starts: what it asks and allocates is how it comes to what it has.
+until [ "$(ps -o etimes= -p $asks)" -ge 11 ]; do sleep 0.2; done
+gpu 550.54.14 -c --by call,comm --json -a -- bash -c 'echo >"$1"; while [ -d /proc/$3 ]; do sleep 0.02; done
+	"$5" "$6" answer 2000 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 90 rm 0x2b 48 12:0x50a0 90
+	"$5" "$6" answer 2000 12 0 0; echo >"$2"; while [ -d /proc/$4 ]; do sleep 0.02; done' \
+	bash "$tmp/gate.asks" "$tmp/gate.allocates" $asks $allocates "$tmp/starter" "$dev"
+asked='.comm == "nvml_poller" and (.call | startswith("RM_"))' allocated='.comm == "gpu_calls" and (.call | startswith("RM_"))'
+says gpu-pollers "^nvml_poller: ([0-9]+) queries a second" "$(a_second "$asked")" 1 'who asks all the time is told'
+says gpu-pollers "together ([0-9.]+) % of one thread" "$(of_time "$asked")" 0.1 '… and what that costs'
+says gpu-memory-calls "^gpu_calls: ([0-9]+) a second" "$(a_second "($allocated) and (.call | startswith(\"RM_ALLOC\"))")" 1 \
+	'memory that comes and goes is told, not that of a start'
+says gpu-memory-calls "together ([0-9.]+) % of one thread" "$(of_time "$allocated")" 0.1 '… with its share of a thread'
 
 # A driver with one lock: what takes 2 ms alone takes 8 beside three other threads.
 GPU_CALLS_FIFO=1 gpu 550.54.14 -c --json -- "$calls" "$dev" serial answer 2000 28 0 0 open nvidiactl \
@@ -182,8 +216,8 @@ GPU_CALLS_FIFO=1 gpu 550.54.14 -c --json -- "$calls" "$dev" serial answer 2000 2
 like "$(jq -r '.findings[] | "\(.rule) \(.evidence)"' "$tmp/json")" "gpu-driver-lock $build: calls take [2-5]\." \
 	'calls that queue behind each other are told'
 gpu 550.54.14 -c --json -- "$calls" "$dev" answer 2000 28 0 0 open nvidiactl \
-	rm 0x2a 32 8:0x101 60 threads 4 rm 0x2a 32 8:0x101 200
-unlike "$(jq -r '.findings[].rule' "$tmp/json")" gpu-driver-lock '… and those that do not are not'
+	rm 0x2a 32 8:0x101 60 answer 8000 28 0 0 threads 4 rm 0x2a 32 8:0x101 200
+unlike "$(jq -r '.findings[].rule' "$tmp/json")" gpu-driver-lock '… and those that take longer side by side, but do not, are not'
 
 # --- waits ---------------------------------------------------------------------------------------
 
@@ -211,3 +245,6 @@ if grep -q nvidia /proc/devices; then
 else
 	exits 125 'without a driver it refuses' "$INSPECT" trace --gpu -c -- true
 fi
+like "$("$INSPECT" trace --gpu --explain --limit gpu-sync=77)" 'gpu-driver-lock.*sync-wall-percent > 77' \
+	'its rules, with a limit that was given'
+exits 2 '… and no others' "$INSPECT" trace --gpu --limit small-writes=1 -c -- true

@@ -489,6 +489,48 @@ static void test_cuda_variants(void **state UNUSED)
 		assert_string_equal(cuda_name(cases[i].symbol), cases[i].want);
 }
 
+/* NVOS32_PARAMETERS (nvos.h): where the handle and the size of a heap's function are. */
+static void test_heap(void **state UNUSED)
+{
+	static const struct {
+		uint32_t function;
+		int object, length;
+		uint64_t want_bytes;
+		enum gpu_effect effect;
+	} cases[] = {
+		{1, 44, 88, 4096, GPU_TAKES},  {2, 44, 88, 4096, GPU_TAKES},
+		{3, 44, -1, 0, GPU_GIVES},     {5, -1, -1, 0, GPU_NO_EFFECT},
+		{6, 44, 88, 4096, GPU_TAKES},  {14, 44, 80, 4096, GPU_TAKES},
+		{27, 40, 72, 4097, GPU_TAKES}, {18, -1, -1, 0, GPU_NO_EFFECT},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct gpu_key key = {.kind = GPU_IOCTL,
+				      .class = GPU_CLASS_RM,
+				      .number = GPU_RM_VID_HEAP_CONTROL,
+				      .selector = cases[i].function,
+				      .flags = GPU_HAS_SELECTOR};
+		const uint64_t bytes = 4096;
+		const uint32_t object = 0x77, parent = 0xc1;
+		uint8_t head[GPU_HEAD_BYTES] = {0};
+		struct gpu_fields f;
+
+		memcpy(head + 4, &parent, 4);
+		if (cases[i].object >= 0)
+			memcpy(head + cases[i].object, &object, 4);
+		if (cases[i].length >= 0)
+			memcpy(head + cases[i].length, &bytes, 8);
+		gpu_fields_read(&key, head, sizeof(head), &f);
+		assert_int_equal(f.parent, parent);
+		assert_int_equal(f.have & GPU_OBJECT ? f.object : 0,
+				 cases[i].object >= 0 ? object : 0);
+		assert_int_equal(f.have & GPU_LENGTH ? f.length_bytes : 0, cases[i].want_bytes);
+		assert_int_equal(gpu_call_effect(&key), cases[i].effect);
+		key.flags = 0; /* nobody knows the function */
+		assert_int_equal(gpu_call_effect(&key), GPU_NO_EFFECT);
+	}
+}
+
 /* By cuda.h: the arguments of a variant are those of its version. */
 static void test_cuda_arguments(void **state UNUSED)
 {
@@ -532,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_calls),         cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_unknown),       cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_cuda_variants), cmocka_unit_test(test_cuda_arguments),
+		cmocka_unit_test(test_heap),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -9,6 +9,7 @@
 #define FUSE_USE_VERSION 35
 #include <errno.h>
 #include <fuse.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -66,6 +67,8 @@ static int read_dir(const char *path, void *buf, fuse_fill_dir_t fill, off_t off
 static int open_file(const char *path, struct fuse_file_info *fi)
 {
 	fi->fh = (uint64_t)find(path);
+	if (answer.open_error && fi->fh != 4)
+		return -answer.open_error;
 	if (fi->fh == 1) /* a GPU is initialized at its first open */
 		usleep(150000);
 	return 0;
@@ -148,13 +151,37 @@ static int read_file(const char *path, char *buf, size_t n, off_t off, struct fu
 	return (int)n;
 }
 
+static uint64_t ready_at_ns; /* 0: nobody has asked */
+
+static void *tell(void *handle)
+{
+	usleep((unsigned)(answer.ready_ns / 1000));
+	fuse_notify_poll(handle);
+	fuse_pollhandle_destroy(handle);
+	return NULL;
+}
+
 static int poll_file(const char *path, struct fuse_file_info *fi, struct fuse_pollhandle *handle,
 		     unsigned *events)
 {
+	uint64_t now = now_ns();
+	pthread_t thread;
+
 	(void)path, (void)fi;
+	*events = 0;
+	pthread_mutex_lock(&log_lock);
+	if (answer.ready_ns && ready_at_ns && now >= ready_at_ns) {
+		*events = POLLIN;
+		ready_at_ns = 0;
+	} else if (answer.ready_ns && !ready_at_ns && handle) {
+		ready_at_ns = now + answer.ready_ns;
+		pthread_create(&thread, NULL, tell, handle);
+		pthread_detach(thread);
+		handle = NULL;
+	}
+	pthread_mutex_unlock(&log_lock);
 	if (handle)
 		fuse_pollhandle_destroy(handle);
-	*events = 0;
 	return 0;
 }
 

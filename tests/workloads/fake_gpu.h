@@ -13,7 +13,8 @@ struct fake_answer {
 	int32_t error;   /* errno */
 	uint32_t serial; /* one call at a time, as with a driver's lock */
 	uint32_t hold;   /* in place of the delay: until the file LOG.N is there; 0: none */
-	uint32_t pad;
+	int32_t open_error; /* of nodes but null0 */
+	uint64_t ready_ns;  /* a device that is polled is ready after that; 0: never */
 };
 
 #define FAKE_SET _IOW('T', 1, struct fake_answer)

@@ -13,6 +13,11 @@
  *	from alpha | beta                         later calls are made by that function
  *	poll MS | set, epoll MS | mmap BYTES | leak BYTES | sleep MS
  *	unmap FROM BYTES                          of what was mapped by the last leak
+ *	over FROM BYTES | cover FROM BYTES        other memory there, or the device again
+ *	remap FROM BYTES NEW                      goes elsewhere
+ *	refuse ERRNO | try NODE                   opens fail from now on; one that may
+ *	ready MS                                  a device that is waited for has something then
+ *	cold NR SIZE OFF:VALUE,… COUNT            as rm, the struct in a page that is not in memory
  *	plain | others N | join | leave           a set of nothing; N other descriptors into it; the
  *	                                          device into it, out of it
  *	nest | move | drop | shut                 it goes into a new set, which is the set now; its
@@ -43,7 +48,7 @@ static int fd = -1;
 static int n_threads = 1;
 static int set = -1;
 static char *mapped;
-static uint32_t serial;
+static struct fake_answer answers;
 
 static uint64_t now_ns(void)
 {
@@ -209,6 +214,41 @@ static void wait_for(int ms, int with_epoll)
 	epoll_wait(set, &e, 1, ms);
 }
 
+static void tell_driver(void)
+{
+	int null = open_node("null0");
+
+	ioctl(null, FAKE_SET, &answers);
+	close(null);
+}
+
+/* The struct lies in a file that nobody has read yet. */
+static void call_cold(const struct job *job)
+{
+	int file = memfd_create("struct", 0);
+
+	write(file, job->bytes, job->n_bytes);
+	for (int i = 0; i < job->count; i++) {
+		void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+
+		ioctl(job->fd, job->command, at);
+		munmap(at, 4096);
+	}
+	close(file);
+}
+
+static void remap(char *from, size_t n_bytes, size_t new_bytes)
+{
+	void *to = mmap(NULL, new_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	to = mremap(from, n_bytes, new_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+	if (to == MAP_FAILED) {
+		perror("mremap");
+		exit(1);
+	}
+	mapped = from == mapped ? to : mapped;
+}
+
 static int step(char **v)
 {
 	struct job job = {.fd = fd};
@@ -216,28 +256,42 @@ static int step(char **v)
 
 	if (!strcmp(what, "answer")) {
 		bool held = !strncmp(v[1], "hold:", 5);
-		struct fake_answer a = {.delay_ns = held ? 0 : strtoull(v[1], NULL, 0) * 1000,
-					.status_off = atoi(v[2]),
-					.status = (uint32_t)strtoul(v[3], NULL, 0),
-					.error = atoi(v[4]),
-					.serial = serial,
-					.hold = held ? (uint32_t)atoi(v[1] + 5) : 0};
-		int null = open_node("null0");
 
-		ioctl(null, FAKE_SET, &a);
-		close(null);
+		answers.delay_ns = held ? 0 : strtoull(v[1], NULL, 0) * 1000;
+		answers.status_off = atoi(v[2]);
+		answers.status = (uint32_t)strtoul(v[3], NULL, 0);
+		answers.error = atoi(v[4]);
+		answers.hold = held ? (uint32_t)atoi(v[1] + 5) : 0;
+		tell_driver();
 		return 5;
+	}
+	if (!strcmp(what, "refuse") || !strcmp(what, "ready")) {
+		answers.open_error = what[2] == 'f' ? atoi(v[1]) : answers.open_error;
+		answers.ready_ns =
+			what[2] == 'a' ? strtoull(v[1], NULL, 0) * 1000000 : answers.ready_ns;
+		tell_driver();
+		return 2;
+	}
+	if (!strcmp(what, "try")) {
+		char path[256];
+
+		snprintf(path, sizeof(path), "%s/%s", folder, v[1]);
+		close(open(path, O_RDWR));
+		return 2;
 	}
 	if (!strcmp(what, "open")) {
 		fd = open_node(v[1]);
 		return 2;
 	}
-	if (!strcmp(what, "rm")) {
+	if (!strcmp(what, "rm") || !strcmp(what, "cold")) {
 		job.command = _IOC(_IOC_READ | _IOC_WRITE, 'F', strtoul(v[1], NULL, 0), atoi(v[2]));
 		fill(job.bytes, v[3]);
 		job.n_bytes = (size_t)atoi(v[2]);
 		job.count = atoi(v[4]);
-		run_threads(&job);
+		if (what[0] == 'c')
+			call_cold(&job);
+		else
+			run_threads(&job);
 		return 5;
 	}
 	if (!strcmp(what, "xfer")) {
@@ -300,6 +354,19 @@ static int step(char **v)
 		munmap(mapped + strtol(v[1], NULL, 0), strtoul(v[2], NULL, 0));
 		return 3;
 	}
+	if (!strcmp(what, "over") || !strcmp(what, "cover")) {
+		bool anonymous = what[0] == 'o';
+
+		mmap(mapped + strtol(v[1], NULL, 0), strtoul(v[2], NULL, 0), PROT_READ,
+		     MAP_PRIVATE | MAP_FIXED | (anonymous ? MAP_ANONYMOUS : 0), anonymous ? -1 : fd,
+		     0);
+		return 3;
+	}
+	if (!strcmp(what, "remap")) {
+		remap(mapped + strtol(v[1], NULL, 0), strtoul(v[2], NULL, 0),
+		      strtoul(v[3], NULL, 0));
+		return 4;
+	}
 	if (!strcmp(what, "sleep")) {
 		usleep((unsigned)atoi(v[1]) * 1000);
 		return 2;
@@ -316,7 +383,7 @@ static int step(char **v)
 	if (!strcmp(what, "shut"))
 		close(fd);
 	else if (!strcmp(what, "serial"))
-		serial = 1;
+		answers.serial = 1;
 	else if (!strcmp(what, "set"))
 		make_set();
 	else if (!strcmp(what, "dup"))
