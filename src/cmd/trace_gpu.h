@@ -71,8 +71,8 @@ int gpu_objects_new(struct gpu_objects **ret);
 void gpu_objects_free(struct gpu_objects *o);
 /* Learns what a call allocates and frees. 0 or -ENOMEM. */
 int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e);
-/* The class of a handle (of its client, in a process). False: not allocated while we watched. */
-bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object,
+/* The class of a handle of a client. False: not allocated while we watched. */
+bool gpu_objects_class(const struct gpu_objects *o, uint32_t client, uint32_t object,
 		       uint32_t *ret);
 
 enum gpu_object_kind { OBJECT_HANDLE, OBJECT_MAPPING, OBJECT_RANGE };
@@ -81,6 +81,7 @@ struct gpu_object {
 	struct gpu_key key; /* of the call that made it */
 	enum gpu_object_kind kind;
 	uint32_t pid, client, parent;
+	uint32_t children; /* handles right below it */
 	uint64_t stack_id;
 	uint64_t name;         /* handle, or address */
 	uint64_t length_bytes; /* of a mapping or range: what of it is left */

@@ -6,8 +6,9 @@
 
 enum {
 	OBJECTS_MAX = 1 << 20,
-	EXTENTS_MAX = 1 << 18, /* a process has 65,530 mappings */
-	REMAP_KEEPS = 4,       /* MREMAP_DONTUNMAP */
+	COMPACT_FROM = 1 << 12, /* objects, among which those that are gone are looked for */
+	EXTENTS_MAX = 1 << 18,  /* a process has 65,530 mappings */
+	REMAP_KEEPS = 4,        /* MREMAP_DONTUNMAP */
 };
 
 /* What is left of a mapping or a range. */
@@ -19,10 +20,11 @@ struct extent {
 };
 
 struct gpu_objects {
-	ARRAY(struct gpu_object) all;
-	struct hashmap by_name;
+	ARRAY(struct gpu_object) all; /* also those that are gone, up to `compact_at` */
+	struct hashmap by_name;       /* handles */
 	ARRAY(struct extent) extents; /* by kind, process and address; none overlap */
-	uint64_t dropped;
+	size_t compact_at;
+	uint64_t made, dropped;
 };
 
 int gpu_objects_new(struct gpu_objects **ret)
@@ -41,62 +43,116 @@ void gpu_objects_free(struct gpu_objects *o)
 	free(o);
 }
 
-static uint64_t hash_of(enum gpu_object_kind kind, uint32_t pid, uint32_t client, uint64_t name)
+/* Clients have their numbers from the driver: whoever uses one means the same. */
+static uint64_t hash_of(uint32_t client, uint64_t name)
 {
-	return hash_u64(name ^ hash_u64((uint64_t)client << 32 ^ pid ^ (uint64_t)kind << 60));
+	return hash_u64(name ^ hash_u64(client));
 }
 
-static struct gpu_object *find(const struct gpu_objects *o, enum gpu_object_kind kind, uint32_t pid,
-			       uint32_t client, uint64_t name)
+static struct gpu_object *find(const struct gpu_objects *o, uint32_t client, uint64_t name)
 {
 	uint32_t at, i;
 
-	hashmap_each_candidate(&o->by_name, hash_of(kind, pid, client, name), at, i) {
+	hashmap_each_candidate(&o->by_name, hash_of(client, name), at, i) {
 		struct gpu_object *one = &o->all.v[i];
 
-		if (one->live && one->kind == kind && one->pid == pid && one->client == client &&
-		    one->name == name)
+		if (one->live && one->client == client && one->name == name)
 			return one;
 	}
 	return NULL;
 }
 
+static int remember(struct gpu_objects *o, uint32_t index)
+{
+	const struct gpu_object *one = &o->all.v[index];
+
+	if (one->kind != OBJECT_HANDLE)
+		return 0;
+	return hashmap_insert(&o->by_name, hash_of(one->client, one->name), index) ? -ENOMEM : 0;
+}
+
+/* Without those that are gone. */
+static int compact(struct gpu_objects *o)
+{
+	CLEANUP(freep) uint32_t *moved = calloc(o->all.n + 1, sizeof(*moved));
+	size_t n = 0;
+	int err = 0;
+
+	if (!moved)
+		return -ENOMEM;
+	hashmap_release(&o->by_name);
+	o->by_name = (struct hashmap){0};
+	for (size_t i = 0; i < o->all.n && !err; i++) {
+		if (!o->all.v[i].live)
+			continue;
+		moved[i] = (uint32_t)n;
+		o->all.v[n] = o->all.v[i];
+		err = remember(o, (uint32_t)n++);
+	}
+	o->all.n = n;
+	for (size_t i = 0; i < o->extents.n; i++)
+		o->extents.v[i].object = moved[o->extents.v[i].object];
+	o->compact_at = MAX(2 * n, COMPACT_FROM);
+	return err;
+}
+
 static int add(struct gpu_objects *o, const struct gpu_object *what)
 {
-	if (find(o, what->kind, what->pid, what->client, what->name))
-		return 0;
+	int err = o->all.n >= MAX(o->compact_at, COMPACT_FROM) ? compact(o) : 0;
+
+	if (err)
+		return err;
 	if (o->all.n >= OBJECTS_MAX) {
 		o->dropped++;
 		return 0;
 	}
-	return array_push(&o->all, *what) || hashmap_insert(&o->by_name,
-							    hash_of(what->kind, what->pid,
-								    what->client, what->name),
-							    (uint32_t)(o->all.n - 1))
-		       ? -ENOMEM
-		       : 0;
+	o->made++;
+	err = array_push(&o->all, *what) ? -ENOMEM : 0;
+	return err ? err : remember(o, (uint32_t)(o->all.n - 1));
+}
+
+static void leave_parent(const struct gpu_objects *o, const struct gpu_object *one)
+{
+	struct gpu_object *parent = find(o, one->client, one->parent);
+
+	if (parent && parent->children)
+		parent->children--;
 }
 
 /* With what lies below it: a freed client or device takes all of its objects along. */
-static void release_handle(struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object)
+static void release_handle(struct gpu_objects *o, uint32_t client, uint32_t object)
 {
-	struct gpu_object *one = find(o, OBJECT_HANDLE, pid, client, object);
+	struct gpu_object *one = find(o, client, object);
+	bool has_children = client == object;
 
-	if (one)
+	if (one) {
 		one->live = false;
-	if (client != object && !one)
-		return;
-	for (size_t i = 0; i < o->all.n; i++) {
+		has_children |= one->children;
+		leave_parent(o, one);
+	}
+	for (size_t i = 0; i < o->all.n && has_children; i++) {
 		struct gpu_object *below = &o->all.v[i];
 
-		if (!below->live || below->kind != OBJECT_HANDLE || below->pid != pid ||
-		    below->client != client)
+		if (!below->live || below->kind != OBJECT_HANDLE || below->client != client)
 			continue;
 		if (client == object)
 			below->live = false;
 		else if (below->parent == object && below->name != object)
-			release_handle(o, pid, client, (uint32_t)below->name);
+			release_handle(o, client, (uint32_t)below->name);
 	}
+}
+
+static int add_handle(struct gpu_objects *o, const struct gpu_object *what)
+{
+	struct gpu_object *before = find(o, what->client, what->name), *parent;
+
+	/* How it went was not seen: the driver gives no name twice. */
+	if (before)
+		release_handle(o, what->client, (uint32_t)what->name);
+	parent = what->parent == what->name ? NULL : find(o, what->client, what->parent);
+	if (parent)
+		parent->children++;
+	return add(o, what);
 }
 
 static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
@@ -109,7 +165,7 @@ static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
 	if (!(f.have & GPU_OBJECT))
 		return 0;
 	if (gpu_call_effect(&e->key) == GPU_GIVES)
-		release_handle(o, e->key.pid, f.client, f.object);
+		release_handle(o, f.client, f.object);
 	if (gpu_call_effect(&e->key) != GPU_TAKES)
 		return 0;
 	/* A client's own handle names the client. */
@@ -119,7 +175,7 @@ static int rm_event(struct gpu_objects *o, const struct gpu_event *e)
 	made.name = f.object;
 	made.length_bytes = f.length_bytes;
 	made.has_length = f.have & GPU_LENGTH;
-	return add(o, &made);
+	return add_handle(o, &made);
 }
 
 /* --- addresses -------------------------------------------------------------------------------- */
@@ -237,16 +293,13 @@ static int add_range(struct gpu_objects *o, const struct gpu_event *e, enum gpu_
 					.length_bytes = n_bytes,
 					.has_length = e->length_bytes != 0,
 					.live = true};
+	uint64_t made_before = o->made;
 	int err = cut(o, kind, e->key.pid, begin, begin + n_bytes, UINT64_MAX);
 
-	if (err)
+	if (!err)
+		err = add(o, &made);
+	if (err || o->made == made_before)
 		return err;
-	if (o->all.n >= OBJECTS_MAX) {
-		o->dropped++;
-		return 0;
-	}
-	if (array_push(&o->all, made))
-		return -ENOMEM;
 	return place(o, &o->all.v[o->all.n - 1], begin, n_bytes, end_ns);
 }
 
@@ -318,10 +371,9 @@ int gpu_objects_event(struct gpu_objects *o, const struct gpu_event *e)
 	return e->key.class == GPU_CLASS_RM ? rm_event(o, e) : uvm_event(o, e);
 }
 
-bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t client, uint32_t object,
-		       uint32_t *ret)
+bool gpu_objects_class(const struct gpu_objects *o, uint32_t client, uint32_t object, uint32_t *ret)
 {
-	const struct gpu_object *one = find(o, OBJECT_HANDLE, pid, client, object);
+	const struct gpu_object *one = find(o, client, object);
 
 	if (!one || one->key.number == GPU_RM_VID_HEAP_CONTROL ||
 	    !(one->key.flags & GPU_HAS_SELECTOR))
@@ -332,7 +384,7 @@ bool gpu_objects_class(const struct gpu_objects *o, uint32_t pid, uint32_t clien
 
 uint64_t gpu_objects_made(const struct gpu_objects *o)
 {
-	return o->all.n + o->dropped;
+	return o->made + o->dropped;
 }
 
 uint64_t gpu_objects_dropped(const struct gpu_objects *o)

@@ -27,7 +27,9 @@ const struct finding_rule gpu_rules[] = {
 			  {"failing-calls", ABOVE, 20, NULL}},
 		.means = "the same call fails again and again",
 		.next = "inspect trace --gpu --failed {target}",
-		.source = "a driver call costs 5 to 500 µs, failed or not",
+		.source =
+			"a driver call costs 5 to 500 µs, failed or not; in a process's first ten "
+			"seconds 500 of them at the least",
 	},
 	{
 		.name = "gpu-memory-calls",
@@ -308,28 +310,40 @@ static void add_calls(const gpu_lines *calls, struct gpu_numbers *numbers)
 	    NULL);
 }
 
-/* Of a GPU; the other nodes have nothing to initialize. */
+/* Of a GPU, "nvidia0"; the other nodes have nothing to initialize. */
 static void add_opens(const struct gpu_run *run, struct gpu_numbers *numbers)
 {
 	const struct gpu_table *t = &run->tracing.table;
 	uint64_t max_ns = 0;
 
-	for (size_t i = 0; i < t->rows.n; i++)
-		if (t->rows.v[i].key.kind == GPU_OPEN && t->rows.v[i].key.class == GPU_CLASS_RM)
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct gpu_key *key = &t->rows.v[i].key;
+		CLEANUP(strbuf_release) struct strbuf device = {0};
+		const char *name;
+
+		if (key->kind != GPU_OPEN || gpu_call_failed(key))
+			continue;
+		gpu_device_put(&run->choice.devices, key, &device);
+		name = strbuf_str(&device);
+		if (str_starts(name, "nvidia") && name[6] >= '0' && name[6] <= '9')
 			max_ns = MAX(max_ns, t->rows.v[i].h.max);
+	}
 	if (max_ns)
 		put(numbers, "open-ms", (double)max_ns / NSEC_PER_MSEC, "open");
 }
 
+/* A program that starts tries what the driver may not have, but not hundreds of times. */
 static void add_failures(const struct gpu_run *run, double seconds, struct result *r,
 			 struct gpu_numbers *numbers)
 {
+	enum { LOOP = 500 };
 	const struct gpu_table *t = &run->tracing.table;
 	const struct gpu_count *most = NULL;
 	CLEANUP(strbuf_release) struct strbuf call = {0};
 
 	for (size_t i = 0; i < t->rows.n; i++)
 		if (gpu_call_failed(&t->rows.v[i].key) &&
+		    (!t->rows.v[i].starting || t->rows.v[i].calls >= LOOP) &&
 		    (!most || t->rows.v[i].calls > most->calls))
 			most = &t->rows.v[i];
 	if (!most)

@@ -15,7 +15,7 @@ static void put_fields(const struct gpu_run *run, const struct gpu_event *e, str
 	gpu_fields_read(&e->key, e->head, e->n_head, &f);
 	if (e->key.kind == GPU_IOCTL && e->key.class == GPU_CLASS_RM &&
 	    e->key.number == GPU_RM_FREE && f.have & GPU_OBJECT &&
-	    gpu_objects_class(run->objects, e->key.pid, f.client, f.object, &class)) {
+	    gpu_objects_class(run->objects, f.client, f.object, &class)) {
 		strbuf_putc(out, ' ');
 		if (!gpu_put_class(&run->choice.version, class, out))
 			strbuf_printf(out, "0x%x unknown", class);
@@ -39,7 +39,8 @@ static void put_result(const struct gpu_run *run, const struct gpu_event *e, str
 		gpu_put_error(&run->choice.version, &e->key, out);
 	} else if (e->key.flags & GPU_HAS_STATUS) {
 		gpu_put_status(&run->choice.version, e->key.status, out);
-	} else if (e->key.kind == GPU_MMAP) {
+	} else if (e->key.kind == GPU_MMAP || e->key.kind == GPU_MAP_OVER ||
+		   e->key.kind == GPU_MREMAP) {
 		strbuf_printf(out, "0x%llx", (unsigned long long)e->result);
 	} else {
 		strbuf_printf(out, "%lld", (long long)e->result);

@@ -102,6 +102,23 @@ static void test_memory(void **state UNUSED)
 	}
 }
 
+static void test_failures(void **state UNUSED)
+{
+	static const struct {
+		uint64_t calls;
+		bool starting, want;
+	} cases[] = {
+		{300, false, true}, {200, false, false}, {499, true, false}, {500, true, true}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct gpu_table t = {0};
+
+		add_ioctls(&t, GPU_RM_CONTROL, BUILD_VERSION, cases[i].calls, 1, cases[i].starting);
+		t.rows.v[0].key.status = 0x51;
+		assert_int_equal(speaks(&t, "gpu-failing-calls"), cases[i].want);
+	}
+}
+
 static void test_waiters(void **state UNUSED)
 {
 	static const struct {
@@ -298,13 +315,56 @@ static void test_ranges(void **state UNUSED)
 	left(o, 1, 4096);
 }
 
+static void handle(struct gpu_objects *o, uint32_t number, uint32_t client, uint32_t parent,
+		   uint32_t object)
+{
+	struct gpu_event e = {.key = {.kind = GPU_IOCTL,
+				      .class = GPU_CLASS_RM,
+				      .number = number,
+				      .flags = GPU_HAS_STATUS},
+			      .n_head = 48};
+	const uint32_t fields[] = {client, parent, object};
+
+	memcpy(e.head, fields, sizeof(fields));
+	happens(o, e);
+}
+
+static void test_handles(void **state UNUSED)
+{
+	struct gpu_objects *o = objects();
+
+	/* As many as have ever been are no limit, nor slow: what is gone goes. */
+	for (uint32_t i = 0; i < 1100000; i++) {
+		handle(o, GPU_RM_ALLOC, 0xc1, 0xd0, 0x100 + i);
+		if (i >= 50000)
+			handle(o, GPU_RM_FREE, 0xc1, 0xd0, 0x100 + i - 50000);
+	}
+	assert_int_equal(gpu_objects_made(o), 1100000);
+	assert_int_equal(gpu_objects_dropped(o), 0);
+	left(o, 50000, 0);
+
+	/* A device takes what is below it along, in whichever process that is. A name that comes
+	 * again has gone meanwhile. */
+	o = objects();
+	handle(o, GPU_RM_ALLOC, 0xc1, 0xc1, 0xd0);
+	handle(o, GPU_RM_ALLOC, 0xc1, 0xd0, 0x1);
+	handle(o, GPU_RM_ALLOC, 0xc1, 0x1, 0x2);
+	handle(o, GPU_RM_ALLOC, 0xc1, 0xc1, 0xd1);
+	handle(o, GPU_RM_ALLOC, 0xc1, 0xd1, 0x3);
+	handle(o, GPU_RM_ALLOC, 0xc1, 0xd1, 0x3);
+	handle(o, GPU_RM_FREE, 0xc1, 0xc1, 0xd0);
+	assert_int_equal(gpu_objects_made(o), 6);
+	left(o, 2, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_pollers),  cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_waiters),  cmocka_unit_test(test_queues),
-		cmocka_unit_test(test_mappings), cmocka_unit_test(test_order),
-		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_pollers), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_waiters), cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_queues),  cmocka_unit_test(test_mappings),
+		cmocka_unit_test(test_order),   cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_handles),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
