@@ -36,6 +36,9 @@ struct syscall_text_options {
 int syscall_text_line(const struct syscall_event *e, const struct syscall_text_options *o,
 		      struct strbuf *out);
 
+/* Appends when a call began, as the options have it, with a space; CLOCK_MONOTONIC. */
+void syscall_text_time(uint64_t start_ns, const struct syscall_text_options *o, struct strbuf *out);
+
 /* Appends `openat(AT_FDCWD, …)` alone, and ` = 3` alone. */
 void syscall_text_call(const struct syscall_event *e, struct syscall_formats *formats,
 		       struct strbuf *out);

@@ -4,6 +4,7 @@
 
 #include <inspect/clock.h>
 #include <inspect/json_out.h>
+#include <inspect/syscall_text.h>
 #include <inspect/term.h>
 
 /* What the line says between the call's name and its result. */
@@ -50,14 +51,25 @@ static void put_result(const struct gpu_run *run, const struct gpu_event *e, str
 	}
 }
 
+static void put_time(const struct gpu_run *run, const struct gpu_event *e, struct strbuf *out)
+{
+	const struct syscall_text_options options = {
+		.time = run->v->relative     ? SYSCALL_TIME_RELATIVE
+			: run->v->timestamps ? SYSCALL_TIME_WALL
+					     : SYSCALL_TIME_NONE,
+		.first_ns = run->tracing.watched.start_ns,
+		.wall_offset_ns = (int64_t)(clock_realtime_ns() - clock_now_ns()),
+	};
+
+	if (options.time != SYSCALL_TIME_NONE)
+		syscall_text_time(e->start_ns, &options, out);
+}
+
 static int print_line(const struct gpu_run *run, const struct gpu_event *e)
 {
 	CLEANUP(strbuf_release) struct strbuf line = {0};
 
-	if (run->v->relative)
-		strbuf_printf(&line, "%.6f ",
-			      ((double)e->start_ns - (double)run->tracing.watched.start_ns) /
-				      NSEC_PER_SEC);
+	put_time(run, e, &line);
 	strbuf_printf(&line, "[%u ", e->key.tid);
 	term_escape(&line, e->key.comm, strnlen(e->key.comm, sizeof(e->key.comm)));
 	strbuf_puts(&line, "] ");

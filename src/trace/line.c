@@ -196,15 +196,14 @@ void syscall_text_result(const struct syscall_event *e, struct strbuf *out)
 
 /* --- the line --------------------------------------------------------------------------------- */
 
-static void time_text(const struct syscall_event *e, const struct syscall_text_options *o,
-		      struct strbuf *out)
+void syscall_text_time(uint64_t start_ns, const struct syscall_text_options *o, struct strbuf *out)
 {
 	uint64_t wall_ns;
 	struct tm tm;
 	time_t seconds;
 
 	if (o->time == SYSCALL_TIME_RELATIVE) {
-		uint64_t ns = e->start_ns > o->first_ns ? e->start_ns - o->first_ns : 0;
+		uint64_t ns = start_ns > o->first_ns ? start_ns - o->first_ns : 0;
 
 		strbuf_printf(out, "%6llu.%06llu ", (unsigned long long)(ns / NSEC_PER_SEC),
 			      (unsigned long long)(ns % NSEC_PER_SEC / NSEC_PER_USEC));
@@ -212,7 +211,7 @@ static void time_text(const struct syscall_event *e, const struct syscall_text_o
 	}
 	if (o->time != SYSCALL_TIME_WALL)
 		return;
-	wall_ns = e->start_ns + (uint64_t)o->wall_offset_ns;
+	wall_ns = start_ns + (uint64_t)o->wall_offset_ns;
 	seconds = (time_t)(wall_ns / NSEC_PER_SEC);
 	if (!localtime_r(&seconds, &tm))
 		return;
@@ -223,7 +222,7 @@ static void time_text(const struct syscall_event *e, const struct syscall_text_o
 int syscall_text_line(const struct syscall_event *e, const struct syscall_text_options *o,
 		      struct strbuf *out)
 {
-	time_text(e, o, out);
+	syscall_text_time(e->start_ns, o, out);
 	strbuf_printf(out, "[%d", e->tid);
 	if (e->own_tid && e->own_tid != e->tid)
 		strbuf_printf(out, "(%d)", e->own_tid);
