@@ -67,8 +67,7 @@ static __always_inline void add_user(struct bpf_perf_event_data *ctx, struct unw
 		unwind_user(w, pid, user_frames(w));
 	else if (w->stop == UNWIND_32_BIT)
 		unwind_push(w, w->state.pc);
-	/* Between two programs: the registers are those of the one whose memory is gone. */
-	if (w->stop > UNWIND_END && !in_user && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve)) {
+	if (!in_user && unwind_is_between_programs(w, task)) {
 		w->at = first;
 		w->stop = UNWIND_END;
 	}

@@ -16,6 +16,7 @@ enum {
 	TS_COMPAT = 0x2,         /* arch/x86/include/asm/thread_info.h */
 	PSR_MODE32 = 0x10,       /* arch/arm64/include/uapi/asm/ptrace.h */
 	PSR_MODE_MASK = 0x0f,
+	PF_EXITING = 0x00000004,
 	/* THREAD_SIZE of x86-64, and of arm64 with pages of 4 and 16 KiB. */
 	KERNEL_STACK_BYTES = 16384,
 };

@@ -91,6 +91,10 @@ struct mm_struct {
 	struct maple_tree mm_mt; /* … from 6.1 on */
 	__u64 vmacache_seqnum;   /* up to 6.0: counts what is unmapped, also by mapping over it */
 	struct seqcount mm_lock_seq; /* 6.13: odd while the mappings are being changed */
+	struct file *exe_file;
+	struct {
+		void *vdso;
+	} context;
 };
 
 /* 6.4 */

@@ -64,8 +64,9 @@ struct stack_memo {
 	__u64 id; /* 0: none */
 	__u64 pc, registers[STACK_REGISTERS];
 	__u16 n_kernel, n_user;
-	__u16 used;    /* registers, by slot */
-	__u16 n_words; /* of the kernel's stack, up to the last that is kept */
+	__u16 used;                  /* registers, by slot */
+	__u16 n_words;               /* of the kernel's stack, up to the last that is kept */
+	struct unwind_memory memory; /* what was mapped then */
 	/* All that was read of the user's stack lies here, whole words from its beginning; 0 bytes:
 	 * too far apart to be copied at once. */
 	__u64 user_from_va, user_bytes;
@@ -155,7 +156,8 @@ static __always_inline bool stack_same_reads(const struct stack_memo *m)
 static __always_inline bool stack_same_user(const struct stack_memo *m, const struct unwind_walk *w,
 					    struct stack_copy *copy)
 {
-	if (m->pc != w->state.pc)
+	if (m->pc != w->state.pc || m->memory.seq != w->memory.seq ||
+	    m->memory.mm_va != w->memory.mm_va)
 		return false;
 	for (__u32 i = 0; i < STACK_REGISTERS; i++)
 		if (m->used >> stack_register(i) & 1 &&
@@ -293,6 +295,10 @@ static __always_inline void stack_keep(struct stack_memo *m, struct unwind_walk 
 	struct stack_record *record = (struct stack_record *)w->out;
 
 	m->id = 0;
+	/* Somebody was changing the mappings. */
+	if (stack_setup.with_user && unwind_has_seq() && !w->memory.seq)
+		return;
+	m->memory = w->memory;
 	if (w->n_reads > UNWIND_READS || !stack_keep_kernel(copy, n_copied, record->n_kernel))
 		return;
 	m->n_kernel = copy->n_kept;
@@ -417,15 +423,21 @@ static __always_inline __u64 stack_finish(void *ctx, struct unwind_walk *w, __u3
 					  bool *ret_sure)
 {
 	struct stack_record *record = (struct stack_record *)w->out;
-	__u64 id;
+	__u32 first = w->at;
+	__u64 id, hash;
 
 	w->n_reads = 0;
 	w->state.guessed = 0;
 	w->state.used = 0;
-	record->n_kernel = w->at - STACK_HEAD_WORDS;
-	w->hash = stack_hash(pid, record->n_kernel);
+	record->n_kernel = first - STACK_HEAD_WORDS;
+	w->hash = hash = stack_hash(pid, record->n_kernel);
 	if (stack_setup.with_user)
 		stack_add_user(w, pid);
+	if (unwind_is_between_programs(w, this_task())) {
+		w->at = first;
+		w->hash = hash;
+		w->stop = UNWIND_END;
+	}
 	record->n_user = w->at - STACK_HEAD_WORDS - record->n_kernel;
 	record->stop = w->stop;
 	record->guessed = w->state.guessed;
@@ -490,6 +502,8 @@ static __always_inline __u64 stack_take(void *ctx, struct unwind_walk *w, struct
 		memos = bpf_task_storage_get(&stack_memos, task, NULL, 0);
 	if (!memos)
 		return stack_walk(ctx, w, pid, tid, &sure);
+	if (stack_setup.with_user)
+		unwind_memory_of_task(&w->memory);
 	at = (w->state.pc >> 1 ^ w->state.r[UNWIND_SLOT_SP] >> 4) & (STACK_MEMOS - 1);
 	m = &memos->v[at];
 	if (m->id && (!stack_setup.with_kernel || stack_same_kernel(m, copy, ctx)) &&

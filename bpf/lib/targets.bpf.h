@@ -137,7 +137,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		*state = TARGET_LIVE;
 #ifdef BPF_LIB_UNWIND_BPF_H
 	if (pid && target_setup.unwinds)
-		unwind_execed(pid, wanted);
+		unwind_execed(task, pid, wanted);
 #endif
 	return 0;
 }

@@ -10,7 +10,6 @@
 #include "compat.bpf.h"
 
 enum {
-	PF_EXITING = 0x00000004, /* include/linux/sched.h */
 	TASK_STATES_MAX = 32768, /* in a hash */
 };
 

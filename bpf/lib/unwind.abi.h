@@ -17,6 +17,8 @@ enum {
 	UNWIND_RULES_MAX = 65536, /* of all files together: equal ones are one */
 	UNWIND_PROCESSES_MAX = 16384,
 	UNWIND_REQUESTS_BYTES = 65536,
+	UNWIND_KNOWN_MAX = 8192,
+	UNWIND_KNOWN_ENTERED = 64, /* without ranges; then the tool is asked for them */
 
 	UNWIND_ROW_STEPS = 26, /* of a binary search: 2^26 rows in all */
 	UNWIND_RANGE_STEPS = 20,
@@ -79,6 +81,20 @@ UNWIND_INLINE __u64 unwind_memory_identity(__u64 inode, __u32 device)
 	return hash && hash != UNWIND_UNKNOWN ? hash : 1;
 }
 
+/* The vdso has no file: what stands for an identity, by the size of its mapping. */
+UNWIND_INLINE __u64 unwind_vdso_identity(__u64 size_bytes)
+{
+	return unwind_mix(0x6f736476, size_bytes);
+}
+
+/* What code of a file is unwound by in whatever process it is mapped: by unwind_identity, or that
+ * of the vdso. */
+struct unwind_known {
+	__u64 identity; /* again: an entry may become another's while it is read */
+	__u64 bias;     /* added to an offset in the mapping */
+	__u32 first_row, n_rows;
+};
+
 /* Of a process, by its pid: its ranges, sorted, disjoint. Copied to its children, which may then
  * refer to ranges that are another's by now: the generation tells. */
 struct unwind_process {
@@ -86,7 +102,8 @@ struct unwind_process {
 	__u32 generation; /* 0: none yet */
 	__u8 waiting;     /* the tool was asked for new ranges */
 	__u8 fresh;       /* the last time it was, there were some: there may be more */
-	__u8 pad[2];
+	__u8 entered;     /* mappings of known files, without ranges of it */
+	__u8 pad;
 	__u64 quiet_until_ns; /* do not ask before for an address that seems to be wrong, … */
 	__u64 sure_until_ns;  /* … nor before that for code that is another or new */
 };
@@ -98,6 +115,7 @@ struct unwind_request {
 };
 
 _Static_assert(sizeof(struct unwind_range) == 48, "shared with the tool");
+_Static_assert(sizeof(struct unwind_known) == 24, "shared with the tool");
 _Static_assert(sizeof(struct unwind_process) == 32, "shared with the tool");
 _Static_assert(sizeof(struct unwind_request) == 8, "shared with the tool");
 

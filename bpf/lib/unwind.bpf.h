@@ -87,6 +87,15 @@ struct {
 	__type(value, struct unwind_process);
 } unwind_processes SEC(".maps");
 
+/* Files that some process has mapped: a new process, or a file in another's place, need not wait
+ * for ranges. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, UNWIND_KNOWN_MAX);
+	__type(key, __u64);
+	__type(value, struct unwind_known);
+} unwind_known SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, UNWIND_REQUESTS_BYTES);
@@ -146,6 +155,27 @@ static __noinline int unwind_miss(__u32 pid, bool is_code)
 	}
 	unwind_ask(p, pid, is_code ? p->sure_until_ns : p->quiet_until_ns);
 	return is_code || p->waiting || p->fresh ? UNWIND_NEW_MAPPING : UNWIND_NO_MAPPING;
+}
+
+/* A mapping was entered without a range: who goes on doing so shall have ranges, which are found
+ * faster. */
+static __always_inline void unwind_entered(__u32 pid)
+{
+	struct unwind_process *p = bpf_map_lookup_elem(&unwind_processes, &pid);
+
+	if (!p) {
+		struct unwind_process first = {.entered = 1};
+
+		/* unwind_exited may have been here already. */
+		if (BPF_CORE_READ(this_task(), flags) & PF_EXITING)
+			return;
+		bpf_map_update_elem(&unwind_processes, &pid, &first, BPF_NOEXIST);
+		return;
+	}
+	if (++p->entered < UNWIND_KNOWN_ENTERED)
+		return;
+	p->entered = 0;
+	unwind_ask(p, pid, p->sure_until_ns);
 }
 
 /* --- searching -------------------------------------------------------------------------------- */
@@ -224,26 +254,81 @@ static __always_inline __u32 unwind_rule_of(__u32 first, __u32 n, __u32 off)
 	return rule;
 }
 
-/* The range of an address into w->range. 0 or why there is none. */
-static __noinline int unwind_enter_range(struct unwind_walk *w, __u64 user_va)
+/* The range that the tool has made of what lies at an address, into w->range. Whether there is one;
+ * it may have been made of something else. */
+static __always_inline bool unwind_copy_range(struct unwind_walk *w, __u64 user_va)
 {
 	__u32 index, first = w->process.first, n = w->process.n;
-	struct vm_area_struct *vma;
 	struct unwind_range *range;
 
 	index = unwind_find_range(first, n, user_va);
 	range = index - first < n ? unwind_range_at(index) : NULL;
 	if (!range || range->generation != w->process.generation || user_va < range->start_va ||
 	    user_va >= range->end_va)
-		return unwind_miss(w->pid, unwind_is_code(unwind_vma(&w->memory, user_va)));
+		return false;
 	w->range = *range;
-	if (unwind_is_checked(&w->memory, &w->range, user_va))
+	return true;
+}
+
+static __always_inline const struct unwind_known *unwind_find_known(__u64 identity)
+{
+	return bpf_map_lookup_elem(&unwind_known, &identity);
+}
+
+/* A mapping of code into w->range without the tool: of a file that is known, or of memory without
+ * file, which holds code made at run time. Whether it could be. It calls nothing, as
+ * unwind_check. */
+static __noinline bool unwind_enter_mapping(struct unwind_walk *w, struct vm_area_struct *vma)
+{
+	struct file___file *file = BPF_CORE_READ(vma, vm_file);
+	const struct unwind_known *known;
+	__u64 identity = 0;
+
+	w->range.start_va = BPF_CORE_READ(vma, vm_start);
+	w->range.end_va = BPF_CORE_READ(vma, vm_end);
+	w->range.bias = w->range.identity = 0;
+	w->range.generation = 0;
+	w->range.stop = 0;
+	w->range.kind = UNWIND_RANGE_FP;
+	if (!file && w->range.start_va != unwind_vdso_va(&w->memory))
+		return true;
+	w->range.kind = UNWIND_RANGE_ROWS;
+	if (file)
+		w->range.identity = identity = unwind_mapped_identity(vma, file, false);
+	else
+		identity = unwind_vdso_identity(w->range.end_va - w->range.start_va);
+	known = unwind_find_known(identity);
+	if (!known && file) {
+		identity = unwind_mapped_identity(vma, file, true);
+		w->range.identity = identity;
+		known = identity ? unwind_find_known(identity) : NULL;
+	}
+	if (!known)
+		return false;
+	w->range.bias = known->bias - w->range.start_va;
+	w->range.first_row = known->first_row;
+	w->range.n_rows = known->n_rows;
+	return known->identity == identity;
+}
+
+/* The range of an address into w->range. 0 or why there is none. */
+static __noinline int unwind_enter_range(struct unwind_walk *w, __u64 user_va)
+{
+	bool found = unwind_copy_range(w, user_va), is_code;
+	struct vm_area_struct *vma;
+
+	if (found && unwind_is_checked(&w->memory, &w->range, user_va))
 		return 0;
 	vma = unwind_vma(&w->memory, user_va);
-	if (vma && unwind_check(vma, &w->memory, &w->range, user_va))
+	if (found && vma && unwind_check(vma, &w->memory, &w->range, user_va))
 		return 0;
+	is_code = unwind_is_code(vma);
+	if (is_code && unwind_enter_mapping(w, vma)) {
+		unwind_entered(w->pid);
+		return 0;
+	}
 	w->range.end_va = 0;
-	return unwind_miss(w->pid, true);
+	return unwind_miss(w->pid, found || is_code);
 }
 
 /* --- walking ---------------------------------------------------------------------------------- */
@@ -292,10 +377,13 @@ static __always_inline int unwind_frame(struct unwind_walk *w)
 	__u32 index = UNWIND_RULE_INDEX_NONE;
 	int stop = 0;
 
-	if (user_va < w->range.start_va || user_va >= w->range.end_va)
+	if (user_va < w->range.start_va || user_va >= w->range.end_va) {
 		stop = unwind_enter_range(w, user_va);
-	if (stop)
-		return stop;
+		if (stop)
+			return stop;
+		/* The same addresses are another stack where other code lies. */
+		w->hash = unwind_mix(w->hash, w->range.identity + w->range.bias);
+	}
 	if (w->range.kind == UNWIND_RANGE_STOP && w->range.stop == UNWIND_NEW_MAPPING)
 		return UNWIND_NEW_MAPPING; /* better in a moment: no guess now */
 	off = user_va + w->range.bias;
@@ -358,6 +446,14 @@ static __always_inline void unwind_user(struct unwind_walk *w, __u32 pid, __u32 
 		w->stop = UNWIND_DEPTH;
 }
 
+/* The walk could not end well: the registers are those of a program whose memory is gone, as
+ * another one is being executed in its place. */
+static __always_inline bool unwind_is_between_programs(const struct unwind_walk *w,
+						       struct task_struct *task)
+{
+	return w->stop > UNWIND_END && BPF_CORE_READ_BITFIELD_PROBED(task, in_execve);
+}
+
 /* --- processes -------------------------------------------------------------------------------- */
 
 static __always_inline void unwind_forked(__u32 parent, __u32 child)
@@ -375,20 +471,24 @@ static __always_inline void unwind_forked(__u32 parent, __u32 child)
 	bpf_map_update_elem(&unwind_processes, &child, &copy, BPF_ANY);
 }
 
-static __always_inline void unwind_execed(__u32 pid, bool wanted)
-{
-	struct unwind_process none = {.waiting = 1};
-
-	bpf_map_delete_elem(&unwind_processes, &pid);
-	if (!wanted || bpf_map_update_elem(&unwind_processes, &pid, &none, BPF_NOEXIST))
-		return;
-	if (!unwind_request(pid))
-		bpf_map_delete_elem(&unwind_processes, &pid);
-}
-
+/* The process has ended. */
 static __always_inline void unwind_exited(__u32 pid)
 {
 	bpf_map_delete_elem(&unwind_processes, &pid);
+}
+
+/* Of a program that is not known the tool hears at once, and may be ahead of its first sample. */
+static __always_inline void unwind_execed(struct task_struct *task, __u32 pid, bool wanted)
+{
+	struct unwind_process none = {.waiting = 1};
+	struct file___file *file = (void *)BPF_CORE_READ(task, mm, exe_file);
+
+	bpf_map_delete_elem(&unwind_processes, &pid);
+	if (!wanted || unwind_find_known(unwind_program_identity(file)) ||
+	    bpf_map_update_elem(&unwind_processes, &pid, &none, BPF_NOEXIST))
+		return;
+	if (!unwind_request(pid))
+		bpf_map_delete_elem(&unwind_processes, &pid);
 }
 
 #endif

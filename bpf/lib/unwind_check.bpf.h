@@ -65,6 +65,17 @@ struct backing_file {
 
 #pragma clang attribute pop
 
+/* Whether the kernel counts changes of a process's mappings. */
+static __always_inline bool unwind_has_seq(void)
+{
+	struct mm_struct *mm = NULL;
+	struct mm_struct___lock_seq *locked = NULL;
+
+	return bpf_core_field_exists(mm->mm_lock_seq) ||
+	       bpf_core_field_exists(locked->mm_lock_seq) ||
+	       bpf_core_field_exists(mm->vmacache_seqnum);
+}
+
 static __always_inline void unwind_memory_of_task(struct unwind_memory *ret)
 {
 	struct mm_struct *mm = BPF_CORE_READ(this_task(), mm);
@@ -80,6 +91,14 @@ static __always_inline void unwind_memory_of_task(struct unwind_memory *ret)
 		ret->seq = 2 * (BPF_CORE_READ(mm, vmacache_seqnum) + 1);
 	if (ret->seq & 1)
 		ret->seq = 0;
+}
+
+/* 0: nobody knows. */
+static __always_inline __u64 unwind_vdso_va(const struct unwind_memory *memory)
+{
+	struct mm_struct *mm = (void *)memory->mm_va;
+
+	return bpf_core_field_exists(mm->context.vdso) ? (__u64)BPF_CORE_READ(mm, context.vdso) : 0;
 }
 
 static __always_inline struct unwind_checked *
@@ -142,6 +161,24 @@ static __always_inline struct inode___version *unwind_named_inode(struct file___
 	    !bpf_core_field_exists(backing->user_path))
 		return NULL;
 	return BPF_CORE_READ(backing, user_path.dentry, d_inode);
+}
+
+/* Of an ELF file's mapping; `by_name` as /proc has it: 0, where there is no such inode. */
+static __always_inline __u64 unwind_mapped_identity(struct vm_area_struct *vma,
+						    struct file___file *file, bool by_name)
+{
+	struct inode___version *inode = (void *)BPF_CORE_READ(file, f_inode);
+	struct inode___version *named = by_name ? unwind_named_inode(file) : inode;
+
+	return named ? unwind_file_identity(named, inode, false, BPF_CORE_READ(vma, vm_pgoff)) : 0;
+}
+
+/* Under which the tool notes that it knows a program: its numbers alone. */
+static __always_inline __u64 unwind_program_identity(struct file___file *file)
+{
+	struct inode___version *inode = (void *)BPF_CORE_READ(file, f_inode);
+
+	return unwind_file_identity(inode, inode, true, 0);
 }
 
 static __always_inline bool unwind_same_mapping(struct vm_area_struct *vma,

@@ -128,6 +128,7 @@ static int share_maps(struct probe_core *c)
 		.ranges = probe_core_map(c, "unwind_ranges"),
 		.rules = probe_core_map(c, "unwind_rules"),
 		.processes = probe_core_map(c, "unwind_processes"),
+		.known = probe_core_map(c, "unwind_known"),
 		.requests = probe_core_map(c, "unwind_requests"),
 	};
 	return unwind_maps_new(&c->maps_fds, c->target->rows, c->target->rows_ctx, &c->maps);

@@ -200,6 +200,7 @@ int unwind_maps_new(const struct unwind_map_fds *fds, unwind_rows_fn *rows, void
 	/* Half: rows are made in our own memory before they are copied. */
 	m->budget_bytes = MIN(unwind_maps_memory_left() / 2, (uint64_t)BUDGET_BYTES_MOST);
 	m->processes.processes_fd = fds->processes;
+	m->processes.known_fd = fds->known;
 	m->processes.rows = rows;
 	m->processes.rows_ctx = rows_ctx;
 	range_store_init(&m->processes.range_store, fds->ranges, m->budget_bytes / 4);

@@ -10,7 +10,7 @@
 
 /* Descriptors of the maps in bpf/lib/unwind.bpf.h; the caller's. */
 struct unwind_map_fds {
-	int rows, ranges, rules, processes, requests;
+	int rows, ranges, rules, processes, known, requests;
 };
 
 /* Bytes that the memory limit of this program's cgroup still allows; UINT64_MAX: no limit. */

@@ -224,6 +224,38 @@ static uint64_t identity_of(const struct proc_map *m, const struct unwind_range 
 			      : UNWIND_UNKNOWN;
 }
 
+static void tell(const struct unwind_processes *u, const struct unwind_known *value)
+{
+	struct unwind_known old;
+
+	/* An update for nothing would drop another entry of a full map. What does not get in is
+	 * asked for, as if it were new. */
+	if (bpf_map_lookup_elem(u->known_fd, &value->identity, &old) < 0)
+		bpf_map_update_elem(u->known_fd, &value->identity, value, BPF_ANY);
+}
+
+/* Tells programs of a file whose rows they have: other processes that map it need not wait for
+ * ranges of their own. */
+static void tell_known(const struct unwind_processes *u, const struct proc_map *m,
+		       const struct unwind_range *range)
+{
+	struct unwind_known value = {
+		.identity = range->identity,
+		.bias = range->bias + m->start,
+		.first_row = range->first_row,
+		.n_rows = range->n_rows,
+	};
+
+	if (range->kind != UNWIND_RANGE_ROWS || range->identity == UNWIND_UNKNOWN)
+		return;
+	if (str_eq(m->path, "[vdso]"))
+		value.identity = unwind_vdso_identity(m->end - m->start);
+	tell(u, &value);
+	value.identity = unwind_memory_identity(m->ino, unwind_device(m->maj, m->min));
+	if (m->ino)
+		tell(u, &value);
+}
+
 static int add_range(void *ctx, const struct proc_map *m)
 {
 	struct reading *r = ctx;
@@ -253,6 +285,7 @@ static int add_range(void *ctx, const struct proc_map *m)
 		range.bias = m->pgoff_bytes - m->start - f->base_off;
 	}
 	range.identity = identity_of(m, &range, f ? &f->version : &unknown);
+	tell_known(r->u, m, &range);
 	return array_push(&r->u->fresh, range);
 }
 
@@ -428,7 +461,8 @@ bool unwind_process_is_used(const struct unwind_processes *u, pid_t pid)
 	uint32_t key = (uint32_t)pid;
 	struct unwind_process value;
 
-	return find_process(u, pid) || bpf_map_lookup_elem(u->processes_fd, &key, &value) == 0;
+	return find_process(u, pid) || (bpf_map_lookup_elem(u->processes_fd, &key, &value) == 0 &&
+					(value.generation || value.waiting));
 }
 
 int unwind_processes_sweep(struct unwind_processes *u)

@@ -36,7 +36,7 @@ struct known_process {
 };
 
 struct unwind_processes {
-	int processes_fd;
+	int processes_fd, known_fd;
 	unwind_rows_fn *rows;
 	void *rows_ctx;
 	struct row_store row_store;
