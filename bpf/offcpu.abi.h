@@ -132,7 +132,7 @@ struct offcpu_row {
 	__u64 queue_ns; /* from the wake-up until it ran */
 	__u64 count;
 	__u64 max_ns;  /* of wait_ns + queue_ns for those that were runnable all through */
-	__u64 last_ns; /* when it last changed */
+	__u64 last_ns; /* when its stack was last there */
 	__u64 errors, bytes, io; /* of calls: that failed; moved, and by how many of them */
 	__u32 pid, tid;
 	__u32 buckets[OFFCPU_BUCKETS];

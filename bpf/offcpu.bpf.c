@@ -59,7 +59,7 @@ struct thread {
 	__u64 on_ns, off_ns, lost_ns, short_ns, switches;
 	struct offcpu_key wait; /* what it waits for; its waker is filled in by the wake-up */
 	/* With ticks: what has been counted of on_ns, up to when, and the last place it ran at. */
-	__u64 tick_ns, untold_ns, tick_stack;
+	__u64 tick_ns, untold_ns, tick_stack, tick_stack_ns;
 	struct loop_gap gap;
 	struct offcpu_link links[OFFCPU_LINKS]; /* of its last wake-up */
 	__u32 n_links;
@@ -116,10 +116,10 @@ static __always_inline struct offcpu_row *add_wait(struct thread *t, __u64 off_n
 	return row;
 }
 
-/* Time on a CPU that no row has yet, at the stack of a tick. */
-static __always_inline void add_running(struct thread *t, __u64 stack, __u64 now_ns)
+/* Time on a CPU that no row has yet, at the stack of the last tick. */
+static __always_inline void add_running(struct thread *t)
 {
-	struct offcpu_key key = {.stack = stack,
+	struct offcpu_key key = {.stack = t->tick_stack,
 				 .thread = t->wait.thread,
 				 .nr = OFFCPU_NR_UNKNOWN,
 				 .how = OFFCPU_ON_CPU};
@@ -132,7 +132,7 @@ static __always_inline void add_running(struct thread *t, __u64 stack, __u64 now
 	if (row) {
 		row->wait_ns += ran_ns;
 		row->count++;
-		row->last_ns = now_ns;
+		row->last_ns = t->tick_stack_ns;
 		return;
 	}
 	l = ran_ns ? losses() : NULL;
@@ -305,7 +305,7 @@ static __always_inline void leave(void *ctx, struct task_struct *task, bool pree
 	t->switches++;
 	if (!preempt && state & TASK_DEAD) {
 		if (setup.with_ticks)
-			add_running(t, t->tick_stack, now_ns);
+			add_running(t);
 		end_thread(t, task, now_ns);
 		threads_end(task);
 		return;
@@ -396,7 +396,8 @@ int on_tick(struct bpf_perf_event_data *ctx)
 	note_running(t, now_ns);
 	if (setup.with_stacks)
 		t->tick_stack = stack_of_tick(ctx, w, task, t->pid, t->tid);
-	add_running(t, t->tick_stack, now_ns);
+	t->tick_stack_ns = now_ns;
+	add_running(t);
 	return 0;
 }
 
@@ -532,7 +533,7 @@ int end(struct bpf_iter__task *ctx)
 	if (t->running && setup.with_ticks)
 		note_running(t, now_ns);
 	if (setup.with_ticks)
-		add_running(t, t->tick_stack, now_ns);
+		add_running(t);
 	if (setup.with_loops) {
 		if (!t->running && now_ns > t->since_ns)
 			loop_waited(t, now_ns - t->since_ns);

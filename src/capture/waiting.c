@@ -23,7 +23,10 @@ struct waiting {
 	struct wait_labels *labels;
 	struct waits *waits;
 	uint64_t id, loops_id; /* of our events */
-	uint64_t since_ns;     /* the last read: what comes now happened later */
+	/* The end of the last read but one: what is older has been named. What a row has added up
+	 * ended after it, so that its stack is named at a time when it was there. */
+	uint64_t since_ns;
+	uint64_t read_ns; /* the end of the last one */
 	uint64_t *record;
 	struct blocked_stacks *blocked; /* NULL: no user stacks */
 	blocked_stack_list before;      /* of those that waited at the start */
@@ -236,7 +239,7 @@ static int waiting_start(struct source *source, struct diag *d)
 	struct waiting *s = waiting_of(source);
 	int err;
 
-	s->since_ns = s->waits->start_ns = clock_now_ns();
+	s->since_ns = s->read_ns = s->waits->start_ns = clock_now_ns();
 	err = offcpu_start(s->probe, d);
 	if (err)
 		return err;
@@ -285,7 +288,8 @@ static int waiting_read(struct source *source, record_fn *emit, void *ctx, struc
 	s->emit = emit;
 	s->ctx = ctx;
 	more = offcpu_read(s->probe, pass_record, pass_wait, s, d);
-	s->since_ns = clock_now_ns();
+	s->since_ns = s->read_ns;
+	s->read_ns = clock_now_ns();
 	if (more < 0)
 		return more;
 	err = repair_stacks(s);
@@ -363,7 +367,7 @@ static int emit_gaps(struct waiting *s)
 			const struct wait_gap *g = &l->longest[j];
 			const struct wait_sample sample = {
 				.id = s->loops_id,
-				.time_ns = s->since_ns,
+				.time_ns = s->read_ns,
 				.weight_ns = g->gap_ns,
 				.pid = l->pid,
 				.tid = l->tid,
@@ -394,7 +398,7 @@ int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 	} record = {
 		.header = {.type = PERF_RECORD_LOST, .size = sizeof(record)},
 		.id = s->id,
-		.time_ns = s->since_ns,
+		.time_ns = s->read_ns,
 		.cpu = UINT32_MAX, /* of no one */
 		.identifier = s->id,
 	};

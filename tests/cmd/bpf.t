@@ -167,6 +167,29 @@ for what in plug turn; do
 	complete "$tmp/${what}s" 99 "$what"
 done
 
+# --- a tool that is stopped ---
+# What it has seen once is unwound without it: new processes, and plug-ins in the place of another.
+ln -s "$(command -v sleep)" "$tmp/snooze"
+ln -s "$(realpath "$W/uw_reload")" "$tmp/again"
+mkfifo "$tmp/begin"
+sh -c 'read -r recorder <"$1/begin"; shift
+	sleep 0.01; "$2" 100 "$3" "$4"; sleep 0.2; kill -STOP "$recorder"
+	for i in 1 2 3 4 5 6 7 8; do "$1/snooze" 0.01; done; "$1/again" 200 "$3" "$4"
+	kill -CONT "$recorder"' sh "$tmp" "$tmp" "$W/uw_reload" "$W/uw_plug_a" "$W/uw_plug_b" >"$tmp/loaded" &
+shell=$!
+"$INSPECT" record --wall -F 999 -o "$tmp/stopped" -p $shell 2>>"$tmp/err" &
+recorder=$!
+wait_for "$tmp/stopped"
+echo $recorder >"$tmp/begin"
+wait $shell $recorder
+"$INSPECT" flame --folded --no-inline "$tmp/stopped" 2>/dev/null >"$tmp/folded"
+is "$(grep -c '^snooze;.*\[truncated' "$tmp/folded")" 0 'new processes of a known program have whole stacks'
+ok 'grep -q "^snooze;.*;__libc_start_main;.*;clock_nanosleep;" "$tmp/folded"' 'up to where they begin'
+is "$(grep '^again;' "$tmp/folded" | grep -c 'truncated\|uw_plug_.+0x\|plug_a_.*;plug_b_\|plug_b_.*;plug_a_')" 0 \
+	'plug-ins that are loaded again too, each named as itself'
+is "$(grep -o '^again;.*;turn;plug_[ab]_run;plug_[ab]_leaf' "$tmp/folded" | sort -u | grep -o 'plug.*')" \
+	$'plug_a_run;plug_a_leaf\nplug_b_run;plug_b_leaf' 'and below what has loaded them'
+
 # --- python ---
 # The program itself: a shim would be a dozen of short shells.
 python=$(python3 -c 'import sys; print(sys.executable)')
