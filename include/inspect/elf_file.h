@@ -53,6 +53,15 @@ int elf_file_build_id(struct elf_file *f, uint8_t ret_id[20], size_t *ret_size);
 int elf_file_off_to_vaddr(struct elf_file *f, uint64_t file_off, uint64_t *ret_elf_vaddr);
 int elf_file_vaddr_to_off(struct elf_file *f, uint64_t elf_vaddr, uint64_t *ret_file_off);
 
+/* The whole pages of the file that are mapped as code. A result other than 0 ends the walk and is
+ * returned, here and below. */
+typedef int elf_code_fn(void *ctx, uint64_t file_off, uint64_t size_bytes);
+int elf_code_each(struct elf_file *f, elf_code_fn *fn, void *ctx);
+/* The files that are loaded with it: the interpreter's path, then the names of libraries; borrowed
+ * during the call. */
+typedef int elf_needed_fn(void *ctx, const char *name);
+int elf_needed_each(struct elf_file *f, elf_needed_fn *fn, void *ctx);
+
 uint64_t elf_file_entry(struct elf_file *f); /* e_entry, an ELF vaddr */
 
 /* The file's bytes at an offset, up to max_bytes, into buf; nothing is kept. How many there are. */

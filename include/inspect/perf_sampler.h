@@ -61,9 +61,10 @@ struct sampler_config {
 	size_t n_tids;
 	const int *cpus; /* -C, or NULL: all online */
 	size_t n_cpus;
-	bool all;        /* -a, or -C without a target */
-	int cgroup_fd;   /* -1: none */
-	pid_t child;     /* a stopped child that will exec: events enabled on exec; 0: none */
+	bool all;      /* -a, or -C without a target */
+	int cgroup_fd; /* -1: none */
+	pid_t child;   /* a stopped child that will exec: events enabled on exec; 0: none */
+	const char *child_command; /* what it will execute; NULL: no child */
 	bool child_runs; /* it has done so when counting starts (a delay): enabled by start */
 };
 

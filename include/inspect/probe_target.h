@@ -18,9 +18,10 @@ struct unwind_rows {
 
 /*
  * Finds the rows of a file, which stay valid; d->fd is open, d->id the file's own. Called from one
- * thread at a time, but not always from the same. 0 or -errno: there are none.
+ * thread at a time, but not always from the same. 0 or -errno: there are none; -EAGAIN, only with
+ * `quick`: making them would take long.
  */
-typedef int unwind_rows_fn(void *ctx, const struct dso *d, struct unwind_rows *ret);
+typedef int unwind_rows_fn(void *ctx, const struct dso *d, bool quick, struct unwind_rows *ret);
 
 /* All is borrowed. */
 struct probe_target {
@@ -34,6 +35,7 @@ struct probe_target {
 	int cgroup_fd;   /* -1: none */
 	pid_t child;     /* a stopped child that will exec: measured from its exec on; 0: none */
 	bool child_runs; /* it has done so already */
+	const char *command; /* what the child will execute, as execvp(3) finds it; NULL: nothing */
 
 	unwind_rows_fn *rows; /* NULL: user stacks are not unwound */
 	void *rows_ctx;

@@ -109,6 +109,7 @@ static struct sampler_config sampler_config_of(const struct session *s)
 		.all = t->all,
 		.cgroup_fd = t->cgroup_fd,
 		.child = t->cmd_times_only ? 0 : s->recording->child.pid,
+		.child_command = t->argv ? t->argv[0] : NULL,
 		.child_runs = c->delay_ns != 0,
 	};
 

@@ -9,11 +9,16 @@
 
 /* --- the kernel's side ------------------------------------------------------------------------ */
 
-int unwind_rows_of_tables(void *ctx, const struct dso *d, struct unwind_rows *ret)
+/* So much code takes long, unless its rows are on disk. */
+#define QUICK_BYTES (2u << 20)
+
+int unwind_rows_of_tables(void *ctx, const struct dso *d, bool quick, struct unwind_rows *ret)
 {
 	const struct unwind_table *table;
-	int err = unwind_tables_get(ctx, d, true, &table);
+	int err;
 
+	unwind_tables_leave_large(ctx, quick ? QUICK_BYTES : 0);
+	err = unwind_tables_get(ctx, d, true, &table);
 	if (err)
 		return err;
 	*ret = (struct unwind_rows){
@@ -67,6 +72,7 @@ static struct probe_target target_of(const struct sampler_config *c, struct unwi
 				     .cgroup_fd = c->cgroup_fd,
 				     .child = c->child,
 				     .child_runs = c->child_runs,
+				     .command = c->child_command,
 				     .rows = unwind_rows_of_tables,
 				     .rows_ctx = tables};
 }

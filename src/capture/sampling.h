@@ -17,7 +17,7 @@ struct sampling {
 /* An unwind_rows_fn over struct unwind_tables. */
 struct dso;
 struct unwind_rows;
-int unwind_rows_of_tables(void *ctx, const struct dso *d, struct unwind_rows *ret);
+int unwind_rows_of_tables(void *ctx, const struct dso *d, bool quick, struct unwind_rows *ret);
 
 /*
  * `automatic`: stacks by --call-graph auto; no_cache: unwind tables are not kept on disk. Which

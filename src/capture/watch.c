@@ -55,6 +55,7 @@ struct probe_target watch_target(const struct watch *w)
 		.cgroup_fd = t->cgroup_fd,
 		.child = has_child ? w->result->child.pid : 0,
 		.child_runs = has_child && w->delay_ns,
+		.command = has_child ? t->argv[0] : NULL,
 	};
 }
 

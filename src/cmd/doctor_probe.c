@@ -185,7 +185,8 @@ static enum ability_state probe_kernel_names(const struct host *h, struct diag *
 	return ABILITY_NO;
 }
 
-static int no_rows(void *ctx UNUSED, const struct dso *d UNUSED, struct unwind_rows *ret UNUSED)
+static int no_rows(void *ctx UNUSED, const struct dso *d UNUSED, bool quick UNUSED,
+		   struct unwind_rows *ret UNUSED)
 {
 	return -ENOENT;
 }

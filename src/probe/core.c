@@ -449,7 +449,11 @@ static int take_targets(struct probe_core *c)
 		err = take_process(c, t->pids[i], false);
 	for (size_t i = 0; i < c->owners.n && !err; i++)
 		err = take_process(c, c->owners.v[i], false);
-	return err || !t->child ? err : take_process(c, t->child, false);
+	if (!err && t->child)
+		err = take_process(c, t->child, false);
+	if (!err && t->child && !t->child_runs && t->command && c->setup.unwinds)
+		err = unwind_maps_preload(c->maps, t->command);
+	return err;
 }
 
 int probe_core_targets(struct probe_core *c, struct diag *d)

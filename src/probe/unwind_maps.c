@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind_maps.h"
 
-#include "unwind_process.h"
+#include "unwind_preload.h"
 
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
@@ -230,6 +230,11 @@ int unwind_maps_take(struct unwind_maps *m, pid_t pid, bool put_off)
 	int err = unwind_process_refresh(&m->processes, pid, put_off);
 
 	return MIN(err, 0);
+}
+
+int unwind_maps_preload(struct unwind_maps *m, const char *command)
+{
+	return unwind_preload(&m->processes, command);
 }
 
 int unwind_maps_start(struct unwind_maps *m)

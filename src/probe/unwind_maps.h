@@ -26,6 +26,9 @@ void unwind_maps_free(struct unwind_maps *m); /* ends the thread */
  * is nothing to read. */
 int unwind_maps_take(struct unwind_maps *m, pid_t pid, bool put_off);
 
+/* The same of what a command will map (unwind_preload). 0 or -ENOMEM. */
+int unwind_maps_preload(struct unwind_maps *m, const char *command);
+
 /* From now on a thread answers what programs ask for. 0 or -errno. */
 int unwind_maps_start(struct unwind_maps *m);
 void unwind_maps_stop(struct unwind_maps *m);

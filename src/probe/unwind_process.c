@@ -80,7 +80,8 @@ static bool is_large(const struct proc_map *m)
 	return m->end - m->start > LARGE_BYTES;
 }
 
-/* -ENOMEM is for the caller; whatever else is wrong with a file is what its frames end with. */
+/* -ENOMEM and -EAGAIN are for the caller; whatever else is wrong with a file is what its frames end
+ * with. */
 static int make_rows(struct unwind_processes *u, pid_t pid, const struct proc_map *m,
 		     struct known_file *f)
 {
@@ -101,7 +102,7 @@ static int make_rows(struct unwind_processes *u, pid_t pid, const struct proc_ma
 	start_ns = clock_now_ns();
 	err = d.kind == DSO_ELF ? open_file(pid, m, &d) : 0;
 	if (!err)
-		err = u->rows(u->rows_ctx, &d, &rows);
+		err = u->rows(u->rows_ctx, &d, u->quick, &rows);
 	u->rows_ns += clock_now_ns() - start_ns;
 	if (d.fd >= 0)
 		close(d.fd);
@@ -111,7 +112,7 @@ static int make_rows(struct unwind_processes *u, pid_t pid, const struct proc_ma
 		f->kind = UNWIND_RANGE_FP; /* a file that is no ELF holds code made at run time */
 	else
 		set_stop(f, UNWIND_NO_FILE);
-	return err == -ENOMEM ? err : 0;
+	return err == -ENOMEM || err == -EAGAIN ? err : 0;
 }
 
 static bool is_file(const struct proc_map *m, const struct known_file *f)
@@ -454,6 +455,20 @@ int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off)
 	if (!err)
 		err = is_unchanged(u, p) ? keep(u, p, took_ns) : replace(u, p, took_ns);
 	return err ? err : u->was_put_off;
+}
+
+int unwind_process_learn(struct unwind_processes *u, const struct proc_map *m)
+{
+	struct reading r = {.u = u, .pid = getpid()};
+	int err;
+
+	u->fresh.n = 0;
+	u->refreshes++;
+	u->put_off = false;
+	u->quick = true;
+	err = add_range(&r, m);
+	u->quick = false;
+	return err == -EAGAIN ? 0 : err;
 }
 
 bool unwind_process_is_used(const struct unwind_processes *u, pid_t pid)

@@ -6,6 +6,7 @@
 #include "range_store.h"
 #include "row_store.h"
 
+#include <inspect/procfs.h>
 #include <time.h>
 
 /* What of a file changes when it is written anew. */
@@ -50,6 +51,7 @@ struct unwind_processes {
 	uint64_t rows_ns; /* of this refresh, spent on new files */
 	bool put_off;     /* this refresh leaves large new files for another time … */
 	bool was_put_off; /* … and has met some */
+	bool quick;       /* files whose rows take long to make are left out */
 	size_t refused;   /* files without room */
 };
 
@@ -60,6 +62,9 @@ void unwind_processes_release(struct unwind_processes *u);
  * are left out: 1 when there were some. 0, 1 or -errno.
  */
 int unwind_process_refresh(struct unwind_processes *u, pid_t pid, bool put_off);
+/* Makes the rows of a file that this process could map, and tells programs of it; nothing of one
+ * whose rows take long to make. 0 or -errno. */
+int unwind_process_learn(struct unwind_processes *u, const struct proc_map *m);
 /* Whether a program may have ranges of it. */
 bool unwind_process_is_used(const struct unwind_processes *u, pid_t pid);
 /* Gives up what belongs to processes that have ended. */
