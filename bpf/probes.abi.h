@@ -27,7 +27,8 @@ struct probes_condition {
 	__u32 is;   /* enum probes_operator */
 };
 
-/* A field of a tracepoint's record that stands for an argument. */
+/* A field of a tracepoint's record that stands for an argument, or a word that a function of the
+ * kernel takes or gives, by its type. */
 struct probes_field {
 	__u16 offset;
 	__u8 size_bytes; /* 0: there is none */

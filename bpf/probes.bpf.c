@@ -98,3 +98,16 @@ static __always_inline __u64 stack_at(void *ctx)
 }
 
 #include "lib/probe_points.bpf.h" /* uses these */
+
+/* Functions of the kernel, whose arguments and result are words in a row. */
+SEC("fentry")
+int on_fentry(void *ctx)
+{
+	return on_fields(ctx);
+}
+
+SEC("fexit")
+int on_fexit(void *ctx)
+{
+	return on_fields_end(ctx);
+}

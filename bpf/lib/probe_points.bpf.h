@@ -194,8 +194,7 @@ static __always_inline __s64 field_of(void *ctx, const volatile struct probes_fi
 	return f->is_signed ? (__s64)(raw << unused_bits) >> unused_bits : (__s64)raw;
 }
 
-SEC("tp")
-int on_tracepoint(void *ctx)
+static __always_inline int on_fields(void *ctx)
 {
 	struct begun b = {};
 
@@ -208,12 +207,23 @@ int on_tracepoint(void *ctx)
 	return probe_begin(&b);
 }
 
-SEC("tp")
-int on_tracepoint_end(void *ctx)
+static __always_inline int on_fields_end(void *ctx)
 {
 	__u64 now_ns = bpf_ktime_get_ns();
 
 	return is_watched() ? probe_end(field_of(ctx, &probe_setup.end_fields[0]), now_ns) : 0;
+}
+
+SEC("tp")
+int on_tracepoint(void *ctx)
+{
+	return on_fields(ctx);
+}
+
+SEC("tp")
+int on_tracepoint_end(void *ctx)
+{
+	return on_fields_end(ctx);
 }
 
 #endif

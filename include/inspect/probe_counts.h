@@ -16,7 +16,7 @@ enum probe_point_kind {
 	PROBE_FUNCTION,   /* of a file, at an offset: uprobe, and uretprobe at its return */
 	PROBE_USDT,       /* of a file */
 	PROBE_TRACEPOINT, /* of the kernel */
-	PROBE_KERNEL,     /* a function of the kernel: kprobe and kretprobe */
+	PROBE_KERNEL,     /* a function of the kernel: fentry and fexit, or kprobe and kretprobe */
 	PROBE_KINDS,
 };
 
@@ -67,6 +67,8 @@ bool probe_counts_alive(const struct probe_counts *c);
 
 /* Whether there is an end: latencies are measured. */
 bool probe_counts_has_end(const struct probe_counts *c);
+/* Whether a function of the kernel is timed by fentry and fexit; else by kprobes. */
+bool probe_counts_by_trampoline(const struct probe_counts *c);
 
 /* Totals up to now into an empty table, whose own losses stay 0. 0 or -errno. */
 int probe_counts_read(struct probe_counts *c, struct syscall_table *ret);

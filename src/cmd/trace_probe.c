@@ -217,6 +217,11 @@ static int print_probe(struct probe_run *run, struct diag *d)
 	result_fact(&r, "target", "target", cell_text(&r, strbuf_str(&run->target_text)));
 	result_fact(&r, "elapsed_ns", "measured", cell_u64(CELL_NS, view.table->elapsed_ns));
 	result_fact(&r, "events", "events", cell_u64(CELL_COUNT, events));
+	if (run->points.begin.point.kind == PROBE_KERNEL)
+		result_fact(&r, "attached", run->v->verbose ? "attached" : "",
+			    cell_text(&r, probe_counts_by_trampoline(run->tracing.probes)
+						  ? "fentry and fexit"
+						  : "kprobe and kretprobe"));
 	for (size_t i = 0; i < run->notes.n; i++)
 		result_note(&r, "%s", run->notes.v[i]);
 	if (run->tracing.watched.interrupted)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "call_points.h"
+#include "trampoline.h"
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/bpf.h>
-#include <linux/version.h>
 
 /* With more calls than these their own points cost more to attach than they spare. */
 enum { FEW_CALLS = 8, FUNCTION_NAME_BYTES = SYSCALL_NAME_BYTES + 16 };
-
-/* A trampoline could go while somebody slept in the function: fixed in 5.12. */
-#define TRAMPOLINES_HOLD KERNEL_VERSION(5, 13, 0)
 
 #if defined(__x86_64__)
 #define FUNCTION_PREFIX "__x64_sys_"
@@ -74,25 +70,6 @@ static struct bpf_program *function_program(const struct bpf_object *object, siz
 	return bpf_object__find_program_by_name(object, name);
 }
 
-/* Whether a program that does nothing can be put on a function. */
-static bool has_trampolines(const char *function)
-{
-	const struct bpf_insn nothing[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	int id = libbpf_find_vmlinux_btf_id(function, BPF_TRACE_FENTRY);
-	LIBBPF_OPTS(bpf_prog_load_opts, opts, .expected_attach_type = BPF_TRACE_FENTRY,
-		    .attach_btf_id = (uint32_t)id);
-	CLEANUP(closep) int program = -1;
-	CLEANUP(closep) int link = -1;
-
-	program = bpf_prog_load(BPF_PROG_TYPE_TRACING, "inspect_nothing", "GPL", nothing,
-				ARRAY_SIZE(nothing), &opts);
-	link = program < 0 ? -1 : bpf_raw_tracepoint_open(NULL, program);
-	return link >= 0;
-}
-
 /* From exit and exit_group nobody comes back: a trampoline would stay for ever. */
 static bool returns(uint32_t nr)
 {
@@ -107,11 +84,13 @@ static bool choose_functions(const struct bpf_object *object, const uint32_t *ca
 {
 	char name[FUNCTION_NAME_BYTES];
 
-	if (h->kernel_version && h->kernel_version < TRAMPOLINES_HOLD)
-		return false;
 	for (size_t i = 0; i < n; i++) {
-		if (!returns(calls[i]) || find_function(calls[i], name) ||
-		    (!i && !has_trampolines(name)))
+		int type;
+
+		if (!returns(calls[i]) || find_function(calls[i], name))
+			return false;
+		type = libbpf_find_vmlinux_btf_id(name, BPF_TRACE_FENTRY);
+		if (!i && !trampoline_works((uint32_t)type, h))
 			return false;
 		for (int at_exit = 0; at_exit < 2; at_exit++)
 			if (bpf_program__set_attach_target(function_program(object, i, at_exit), 0,

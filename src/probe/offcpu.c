@@ -372,7 +372,7 @@ static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 {
 	struct bpf_map *const of_probes[] = {k->maps.thread_states, k->maps.__bpf_usdt_specs,
 					     k->maps.__bpf_usdt_ip_to_spec_id};
-	const struct point_programs points = POINT_PROGRAMS_OF(k->progs);
+	struct point_programs points = POINT_PROGRAMS_OF(k->progs);
 	bool waits = !c->calls && !c->probe && !c->gpu;
 	int err = 0;
 
@@ -384,7 +384,7 @@ static int choose_programs(struct offcpu *k, const struct offcpu_config *c)
 	bpf_program__set_autoload(k->progs.on_gpu_call_end, c->gpu);
 	bpf_program__set_autoload(k->progs.on_caller_exit, !waits);
 	choose_gpu_maps(k, c);
-	points_choose(&points, c->probe, (struct probes_setup *)&k->rodata->probe_setup);
+	points_choose(&points, c->probe, NULL, (struct probes_setup *)&k->rodata->probe_setup);
 	if (!waits)
 		err = bpf_map__set_max_entries(k->maps.met_files, 1);
 	for (size_t i = 0; i < ARRAY_SIZE(of_probes) && !c->probe && !err; i++)

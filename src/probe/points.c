@@ -1,8 +1,75 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "points.h"
+#include "trampoline.h"
 
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <inspect/explain.h>
+
+/* --- functions of the kernel by their types --------------------------------------------------- */
+
+/* An argument or result; its words follow each other. */
+static struct probes_field field_of(const struct btf *btf, uint32_t type, uint32_t *word)
+{
+	int resolved = btf__resolve_type(btf, type);
+	const struct btf_type *t = resolved > 0 ? btf__type_by_id(btf, (uint32_t)resolved) : NULL;
+	int64_t bytes = btf__resolve_size(btf, type);
+	struct probes_field f = {.offset = (uint16_t)(8 * *word)};
+
+	if (bytes > 0 && bytes <= 8)
+		f.size_bytes = (uint8_t)bytes;
+	f.is_signed =
+		t && (btf_is_enum(t) || (btf_is_int(t) && btf_int_encoding(t) & BTF_INT_SIGNED));
+	*word += bytes > 8 ? (uint32_t)((bytes + 7) / 8) : 1;
+	return f;
+}
+
+static void read_prototype(const struct btf *btf, uint32_t function, struct probes_setup *setup)
+{
+	const struct btf_type *t = btf__type_by_id(btf, function);
+	const struct btf_type *prototype = btf__type_by_id(btf, t->type);
+	uint32_t word = 0;
+
+	for (uint16_t i = 0; i < btf_vlen(prototype); i++) {
+		struct probes_field f = field_of(btf, btf_params(prototype)[i].type, &word);
+
+		if (i < PROBES_ARGS)
+			setup->begin_fields[i] = f;
+	}
+	setup->end_fields[0] = field_of(btf, prototype->type, &word);
+}
+
+/* From some nobody comes back: a trampoline would stay for ever. */
+static bool may_not_return(const char *function)
+{
+	return strstr(function, "exit") || strstr(function, "task_dead");
+}
+
+/* Whether a function is timed by fentry and fexit: both then know it, and setup its types. */
+static bool choose_trampoline(const struct point_programs *p,
+			      const struct probe_counts_config *config, const struct host *h,
+			      struct probes_setup *setup)
+{
+	const char *function = config->begin->name;
+	struct btf *btf = NULL;
+	int type = -1;
+	bool works;
+
+	if (p->fentry && config->begin->kind == PROBE_KERNEL && !config->end &&
+	    !may_not_return(function))
+		btf = btf__load_vmlinux_btf();
+	if (btf)
+		type = btf__find_by_name_kind(btf, function, BTF_KIND_FUNC);
+	works = type > 0 && trampoline_works((uint32_t)type, h) &&
+		!bpf_program__set_attach_target(p->fentry, 0, function) &&
+		!bpf_program__set_attach_target(p->fexit, 0, function);
+	if (works)
+		read_prototype(btf, (uint32_t)type, setup);
+	btf__free(btf);
+	return works;
+}
+
+/* --- choosing --------------------------------------------------------------------------------- */
 
 /* The program at the end; NULL: there is none. */
 static struct bpf_program *end_of(const struct point_programs *p,
@@ -11,8 +78,7 @@ static struct bpf_program *end_of(const struct point_programs *p,
 	return config->end ? p->end[config->end->kind] : p->at_return[config->begin->kind];
 }
 
-void points_choose(const struct point_programs *p, const struct probe_counts_config *config,
-		   struct probes_setup *setup)
+static void choose_points(const struct point_programs *p, const struct probe_counts_config *config)
 {
 	struct bpf_program *begin = config ? p->begin[config->begin->kind] : NULL;
 	struct bpf_program *end = config ? end_of(p, config) : NULL;
@@ -25,10 +91,23 @@ void points_choose(const struct point_programs *p, const struct probe_counts_con
 			if (all[i])
 				bpf_program__set_autoload(all[i], all[i] == begin || all[i] == end);
 	}
-	if (!config)
+}
+
+void points_choose(struct point_programs *p, const struct probe_counts_config *config,
+		   const struct host *h, struct probes_setup *setup)
+{
+	if (config) {
+		*setup = config->setup;
+		setup->has_end = end_of(p, config) != NULL;
+		p->by_trampoline = choose_trampoline(p, config, h, setup);
+	}
+	if (p->fentry) {
+		bpf_program__set_autoload(p->fentry, p->by_trampoline);
+		bpf_program__set_autoload(p->fexit, p->by_trampoline);
+	}
+	choose_points(p, p->by_trampoline ? NULL : config);
+	if (!config || p->by_trampoline)
 		return;
-	*setup = config->setup;
-	setup->has_end = end != NULL;
 	memcpy(setup->begin_fields, config->begin->fields, sizeof(setup->begin_fields));
 	if (config->end)
 		memcpy(setup->end_fields, config->end->fields, sizeof(setup->end_fields));
@@ -90,7 +169,14 @@ int points_attach(struct probe_core *c, const struct point_programs *p,
 {
 	const struct probe_point *begin = config->begin, *end = config->end;
 	const struct bpf_program *last = end_of(p, config);
-	int err = last ? attach_one(c, last, end ? end : begin, !end, h, d) : 0;
+	int err;
 
+	if (p->by_trampoline) {
+		err = probe_core_keep(c, bpf_program__attach(p->fexit));
+		if (!err)
+			err = probe_core_keep(c, bpf_program__attach(p->fentry));
+		return err ? explain_attach(err, begin, h, d) : 0;
+	}
+	err = last ? attach_one(c, last, end ? end : begin, !end, h, d) : 0;
 	return err ? err : attach_one(c, p->begin[begin->kind], begin, false, h, d);
 }

@@ -11,6 +11,9 @@
 struct point_programs {
 	struct bpf_program *begin[PROBE_KINDS], *end[PROBE_KINDS];
 	struct bpf_program *at_return[PROBE_KINDS]; /* of functions, when there is no other end */
+	/* In place of PROBE_KERNEL's, for a function and its own return; NULL: there are none. */
+	struct bpf_program *fentry, *fexit;
+	bool by_trampoline; /* points_choose took those */
 };
 
 /* From a skeleton's programs. */
@@ -30,9 +33,9 @@ struct point_programs {
 	}
 
 /* Before the load. What is not attached is not loaded: a kernel without kprobes would refuse all.
- * config NULL: none is. */
-void points_choose(const struct point_programs *p, const struct probe_counts_config *config,
-		   struct probes_setup *setup);
+ * config NULL: none is. h: NULL where p has no fentry. */
+void points_choose(struct point_programs *p, const struct probe_counts_config *config,
+		   const struct host *h, struct probes_setup *setup);
 
 /* 0 or -errno, explained. */
 int points_attach(struct probe_core *c, const struct point_programs *p,

@@ -15,7 +15,7 @@ struct probe_counts {
 	struct probes *skeleton;
 	struct row_reader reader;
 	uint64_t started_ns, stopped_ns;
-	bool has_end;
+	bool has_end, by_trampoline;
 };
 
 /* --- opening ---------------------------------------------------------------------------------- */
@@ -34,7 +34,10 @@ static int open_counts(struct probe_counts *c, const struct probe_counts_config 
 		return probe_core_load(&c->core, NULL, h, d);
 	points = POINT_PROGRAMS_OF(c->skeleton->progs);
 	setup = (struct probes_setup *)&c->skeleton->rodata->probe_setup;
-	points_choose(&points, config, setup);
+	points.fentry = c->skeleton->progs.on_fentry;
+	points.fexit = c->skeleton->progs.on_fexit;
+	points_choose(&points, config, h, setup);
+	c->by_trampoline = points.by_trampoline;
 	c->has_end = setup->has_end;
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;
 	err = probe_core_load(&c->core, c->skeleton->skeleton, h, d);
@@ -92,6 +95,11 @@ bool probe_counts_alive(const struct probe_counts *c)
 bool probe_counts_has_end(const struct probe_counts *c)
 {
 	return c->has_end;
+}
+
+bool probe_counts_by_trampoline(const struct probe_counts *c)
+{
+	return c->by_trampoline;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

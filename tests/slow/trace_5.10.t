@@ -57,6 +57,8 @@ done
 rc() { sed -n 's/^rc //p' "$tmp/$1.err"; }
 truth() { awk -v key="$1" '$1 == key { print $2 }' "$tmp/${2:-truth}"; }
 
+is "$(jq -r .attached "$tmp/function")" 'kprobe and kretprobe' 'a function of the kernel: by kprobe where trampolines do not hold'
+
 # --- system calls ---
 calls='.rows[] | select(.syscall == "getppid") | .calls'
 for name in all few; do

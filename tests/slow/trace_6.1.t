@@ -20,6 +20,8 @@ say missing inspect trace -c --json -e openat,newfstatat,stat -- syscalls missin
 say each inspect trace -v -e openat --failed -- syscalls missing 50
 say exit inspect trace -v -e exit_group -- true
 say function inspect trace --json --probe k:vfs_write --if 'retval>0' --by arg3 -- syscalls writes 100
+say failing inspect trace --json --probe k:do_sys_openat2 --if 'retval<0' --by retval -- syscalls missing 50
+say doing inspect trace --json --probe k:do_exit -- true
 say callers inspect trace --json --probe k:vfs_write --by stack -- syscalls writes 100
 sleep 100 &
 say running inspect trace -c --json -d 0.2 -e clock_nanosleep -p $!
@@ -32,7 +34,7 @@ say device_stacks inspect trace -c --gpu --by stack --json --device /tmp/pipe -p
 dmesg >/tmp/dmesg
 show dmesg
 END
-for name in storm missing each each.err exit exit.err function callers running device device_stacks dmesg; do
+for name in storm missing each each.err exit exit.err function failing doing callers running device device_stacks dmesg; do
 	machine_shown $name >"$tmp/$name"
 done
 for name in storm missing; do
@@ -50,6 +52,10 @@ like "$(jq -r .attached "$tmp/running")" '^the tracepoints of these calls' 'a pr
 is "$(jq '.rows[] | select(.syscall == "clock_nanosleep").in_flight' "$tmp/running")" 1 '… the call that it is in'
 is "$(jq -c '[.events, (.rows[] | .arg3, .values)]' "$tmp/function")" '[100,"10",100]' \
 	"a function of the kernel, by an argument"
+is "$(jq -r .attached "$tmp/function" "$tmp/failing" "$tmp/doing" | paste -sd,)" \
+	'fentry and fexit,fentry and fexit,kprobe and kretprobe' '… by fentry; one that nobody comes back from by kprobe'
+is "$(jq -c '[.rows[] | select(.retval == "-2").values]' "$tmp/failing")" "[$(grep -c 'openat(' "$tmp/each")]" \
+	'… its result is of its type: -ENOENT is negative'
 is "$(jq -c '[.calls, ([.stacks[] | select(.function == "ksys_write").wait] | unique | length), (.rows | length)]' "$tmp/callers" |
 	jq '[.[0], .[1] == .[2]]' -c)" '[100,true]' '… and who calls it'
 is "$(jq -c '[.rows[] | [.call, .in_flight, .from_before]] | sort' "$tmp/device")" '[["epoll_wait",1,1],["poll",1,1]]' \
