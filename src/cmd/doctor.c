@@ -146,6 +146,8 @@ static void add_abilities(struct result *r, const struct host *h)
 		result_section(r, "abilities", "", ability_columns, ARRAY_SIZE(ability_columns));
 	size_t advice = result_section(r, "advice", "", advice_columns, ARRAY_SIZE(advice_columns));
 
+	if (!r->failed)
+		r->sections.v[advice].blocks = true;
 	for (const struct ability *a = abilities; a->name; a++) {
 		CLEANUP(diag_release) struct diag d = {0};
 		enum ability_state state = a->probe(h, &d);

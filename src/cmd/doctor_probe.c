@@ -235,7 +235,7 @@ const struct ability abilities[] = {
 	{"record, flame", "cgroups", "--cgroup PATH", probe_cgroups},
 	{"record, flame", "stacks without frame pointers", "", probe_unwinding},
 	{"record, flame", "hardware counters", "-e cycles", probe_hardware},
-	{"record, flame", "tracepoints", "-e sched:sched_switch", probe_tracepoints},
+	{"record, flame", "tracepoints", "-e GROUP:EVENT", probe_tracepoints},
 	{"record, flame", "names of kernel functions", "", probe_kernel_names},
 	{"report, flame, diff", "recordings and folded stacks", "FILE", probe_files},
 	{0},

@@ -327,12 +327,11 @@ static int table_reasons(struct table *t)
 
 /* --- paragraphs ------------------------------------------------------------------------------- */
 
-/* The name with what is short, then a line for each text. */
-static void put_block(struct table *t, size_t row)
+/* The name with what is short. */
+static void put_block_name(struct table *t, size_t row, unsigned width)
 {
 	CLEANUP(strbuf_release) struct strbuf line = {0};
 	const struct column *columns = t->section->columns;
-	unsigned width = t->options->width ? t->options->width : BLOCK_WIDTH;
 
 	strbuf_puts(&line, table_text(t, row, 0));
 	for (size_t i = 1; i < t->section->n_columns; i++)
@@ -341,13 +340,34 @@ static void put_block(struct table *t, size_t row)
 	fputs(t->options->color ? "\033[1m" : "", t->out);
 	put_lines(t->out, &line, width, (struct margin){"", "   "}, t->options);
 	fputs(t->options->color ? "\033[0m" : "", t->out);
+	t->text.failed |= line.failed;
+}
+
+/* Then a line for each text, behind its column's title. A column without one is the title of the
+ * next; rows of one name are one paragraph then. */
+static void put_block(struct table *t, size_t row)
+{
+	CLEANUP(strbuf_release) struct strbuf line = {0};
+	const struct column *columns = t->section->columns;
+	unsigned width = t->options->width ? t->options->width : BLOCK_WIDTH;
+	bool has_own_titles = !columns[1].title[0];
+
+	if (!has_own_titles || !row ||
+	    !str_eq(table_cell(t, row, 0)->text, table_cell(t, row - 1, 0)->text))
+		put_block_name(t, row, width);
 	for (size_t i = 1; i < t->section->n_columns; i++) {
 		if (!column_is_text(&columns[i]) || !*table_text(t, row, i))
 			continue;
+		if (!columns[i].title[0]) {
+			strbuf_printf(&line, "%s: ", table_text(t, row, i));
+			continue;
+		}
+		if (!line.n)
+			strbuf_printf(&line, "%s: ", columns[i].title);
+		strbuf_puts(&line, table_text(t, row, i));
+		put_lines(t->out, &line, width, (struct margin){"    ", "     "}, t->options);
 		t->text.failed |= line.failed;
 		strbuf_clear(&line);
-		strbuf_printf(&line, "%s: %s", columns[i].title, table_text(t, row, i));
-		put_lines(t->out, &line, width, (struct margin){"    ", "     "}, t->options);
 	}
 	t->text.failed |= line.failed;
 }

@@ -19,7 +19,7 @@ for e in one two three four five; do printf 'x 1 1.0: 1 %s:\n\t1 f (/bin/x)\n\n'
 like "$("$INSPECT" report many.txt)" $'\n# samples: 5 of one, two, three and 2 more\n' 'the head lists three events'
 
 command -v script >/dev/null || {
-	skip 'no script(1) here, which makes a terminal' 14
+	skip 'no script(1) here, which makes a terminal' 15
 	exit 0
 }
 # on ROWS COLUMNS ARG…: what a terminal of that size shows
@@ -51,3 +51,4 @@ is "$(on 8 80 report --all in.folded | grep -c '  f[0-9]')" 60 'and --all'
 is "$(on 24 60 report --top 2 notes.folded | awk 'length > 60' | wc -l)" 0 'no line is wider than the terminal'
 like "$(on 24 44 report --top 2 notes.folded)" $'\n# note: 9 lines could not be read and were\n#   skipped: line 62, 63, 64, …\n' \
 	'long lines of the head go on in the next line'
+is "$(on 24 80 doctor | awk 'length > 80' | wc -l)" 0 'doctor: no line is wider than the terminal'

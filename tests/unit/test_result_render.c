@@ -298,6 +298,32 @@ static void test_blocks(void **state UNUSED)
 	}
 }
 
+/* A column without a title has those of the next one; rows of one name are one paragraph. */
+static void test_blocks_with_titles(void **state UNUSED)
+{
+	static const struct column of_advice[] = {{"what", "what", CELL_TEXT, 0},
+						  {"kind", "", CELL_TEXT, 0},
+						  {"text", "text", CELL_TEXT, 0}};
+	static const char *const rows[][3] = {{"all CPUs", "why", "no right"},
+					      {"all CPUs", "fix", "sudo"},
+					      {"cgroups", "why", "none"}};
+	struct result r;
+	size_t s;
+
+	result_init(&r, "inspect.test/1");
+	s = result_section(&r, "advice", "", of_advice, ARRAY_SIZE(of_advice));
+	r.sections.v[s].blocks = true;
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		result_row(&r, s,
+			   (const struct cell[]){cell_text(&r, rows[i][0]),
+						 cell_text(&r, rows[i][1]),
+						 cell_text(&r, rows[i][2])});
+	table = (struct table_options){0};
+	assert_draws(draw_table, &r,
+		     "all CPUs\n    why: no right\n    fix: sudo\ncgroups\n    why: none\n");
+	result_release(&r);
+}
+
 /* A command behind an arrow stays in one line where that has room for it. */
 static void test_arrow(void **state UNUSED)
 {
@@ -416,12 +442,19 @@ static void test_failed(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_table),         cmocka_unit_test(test_table_width),
-		cmocka_unit_test(test_table_limit),   cmocka_unit_test(test_blocks),
-		cmocka_unit_test(test_arrow),         cmocka_unit_test(test_table_color),
-		cmocka_unit_test(test_json),          cmocka_unit_test(test_csv),
-		cmocka_unit_test(test_markdown),      cmocka_unit_test(test_sections),
-		cmocka_unit_test(test_spare_columns), cmocka_unit_test(test_failed),
+		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_table_width),
+		cmocka_unit_test(test_table_limit),
+		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_blocks_with_titles),
+		cmocka_unit_test(test_arrow),
+		cmocka_unit_test(test_table_color),
+		cmocka_unit_test(test_json),
+		cmocka_unit_test(test_csv),
+		cmocka_unit_test(test_markdown),
+		cmocka_unit_test(test_sections),
+		cmocka_unit_test(test_spare_columns),
+		cmocka_unit_test(test_failed),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
