@@ -212,6 +212,12 @@ static bool is_error(const struct finding *f)
 	return use_metrics[use_metric_find(f->rule->tests[0].value)].kind == USE_ERRORS;
 }
 
+/* Of what it speaks of: another value of the row may be worse. */
+static enum use_verdict verdict_of(const struct use_row *row, const struct finding *f)
+{
+	return use_row_value(row, f->rule->tests[0].value)->verdict;
+}
+
 static int compare_findings(const struct use_report *report, const struct finding *a,
 			    const struct finding *b)
 {
@@ -223,8 +229,8 @@ static int compare_findings(const struct use_report *report, const struct findin
 	/* What a target itself has is the first answer to a question about it. */
 	if (report->has_target && str_eq(x->scope, "host") != str_eq(y->scope, "host"))
 		return str_eq(x->scope, "host") ? 1 : -1;
-	if (x->verdict != y->verdict)
-		return (int)y->verdict - (int)x->verdict;
+	if (verdict_of(x, a) != verdict_of(y, b))
+		return (int)verdict_of(y, b) - (int)verdict_of(x, a);
 	/* What failed says more than what is full. */
 	return (int)is_error(b) - (int)is_error(a);
 }

@@ -345,7 +345,7 @@ static const struct finding_rule rules[] = {
 		.name = "locked-memory",
 		.tests = {{"locked_percent", ABOVE, LIMIT, "%.0f %% of its limit"}},
 		.means = "soon mlock and pinned buffers (RDMA, io_uring, rings) fail with ENOMEM",
-		.next = "grep VmLck /proc/{pid}/status; prlimit --memlock -p {pid}",
+		.next = "grep VmLck /proc/{pid}/status; grep locked /proc/{pid}/limits",
 		.next_else = "grep -H VmLck /proc/[0-9]*/status | sort -nk2 | tail",
 		.source = "getrlimit(2), RLIMIT_MEMLOCK",
 	},
@@ -395,7 +395,7 @@ static const struct finding_rule rules[] = {
 		.source = method,
 	},
 	{
-		.name = "disk-full",
+		.name = "inodes-used-up",
 		.tests = {{"inodes_used_percent", ABOVE, LIMIT, "%.0f %% of its inodes"}},
 		.means = "no more files can be made, however much space is left",
 		.next = "du -x --inodes --max-depth=2 {root}{device} | sort -n | tail",

@@ -76,10 +76,43 @@ static void test_who_is_left(void **state UNUSED)
 	result_release(&r);
 }
 
+/* Of one row the value that is worse comes first. */
+static void test_worse_value(void **state UNUSED)
+{
+	const struct use_subject host = {.cpus = 4};
+	struct use_row row = {
+		.resource = "file system",
+		.device = "/x",
+		.scope = "host",
+		.n_values = 2,
+		.verdict = USE_CRITICAL,
+		.values = {{.metric = (unsigned)use_metric_find("filesystem_used_"
+								"percent"),
+			    .v = 88,
+			    .verdict = USE_WARN},
+			   {.metric = (unsigned)use_metric_find("inodes_used_percent"),
+			    .v = 100,
+			    .verdict = USE_CRITICAL}}};
+	struct use_report report = {0};
+	struct result r;
+	findings f = {0};
+
+	result_init(&r, "");
+	assert_int_equal(array_push(&report.rows, row), 0);
+	assert_int_equal(use_findings(&report, NULL, &host, &r, &f), 0);
+	assert_int_equal(f.n, 2);
+	assert_string_equal(f.v[0].rule->name, "inodes-used-up");
+	assert_string_equal(f.v[1].rule->name, "disk-full");
+	array_release(&f);
+	use_report_release(&report);
+	result_release(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_who_is_left),
+		cmocka_unit_test(test_worse_value),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

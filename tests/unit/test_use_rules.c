@@ -137,6 +137,11 @@ static const struct {
 	 "slow-disk",
 	 "disk sda: 80.0 ms for each I/O (above 10)",
 	 "inspect offcpu -a -d 10"},
+	{{{"file system", "/x", "filesystem_used_percent", 88},
+	  {"file system", "/x", "inodes_used_percent", 100}},
+	 "inodes-used-up",
+	 "file system /x: 100 % of its inodes (above 85)",
+	 "du -x --inodes --max-depth=2 /x | sort -n | tail"},
 };
 
 static void test_first_findings(void **state UNUSED)
