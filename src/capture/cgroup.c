@@ -110,8 +110,9 @@ static char *find_cgroup(const char *text)
 {
 	char path[4096], *found = NULL;
 
+	/* As others spell it: without symlinks, and slashes that say nothing. */
 	if (text[0] == '/' && has_procs(text))
-		return strdup(text);
+		return realpath(text, NULL);
 	for (size_t i = 0; i < ARRAY_SIZE(roots); i++) {
 		int n = snprintf(path, sizeof(path), "%s/%s", roots[i], text + (text[0] == '/'));
 		bool has;
@@ -122,7 +123,7 @@ static char *find_cgroup(const char *text)
 		if (found && !has)
 			continue;
 		free(found);
-		found = strdup(path);
+		found = realpath(path, NULL);
 		if (has)
 			break;
 	}

@@ -137,6 +137,19 @@ static bool dir_of(const char *root, const struct cgroup_mounts *m, int controll
 	return n > 0 && n < PATH_SIZE && access(ret, F_OK) == 0;
 }
 
+/* What version 1 has not. */
+static void read_unified(const char *dir, struct cgroup *g)
+{
+	CLEANUP(strbuf_release) struct strbuf text = {0};
+
+	pressure_read(dir, "/cpu.pressure", &g->cpu_pressure);
+	pressure_read(dir, "/memory.pressure", &g->memory_pressure);
+	if (!isnan(g->counters[CG_USAGE_NS]))
+		return;
+	root_read(dir, &text, TEXT_MAX, "/cpu.stat");
+	g->counters[CG_USAGE_NS] = text_field(strbuf_str(&text), "usage_usec") * 1e3;
+}
+
 static void read_group(const char *root, const struct cgroup_mounts *m, const char *name,
 		       struct cgroup *g)
 {
@@ -167,6 +180,8 @@ static void read_group(const char *root, const struct cgroup_mounts *m, const ch
 		g->counters[CG_USAGE_NS] = root_number(dir, "/cpuacct.usage");
 	if (dir_of(root, m, CG_PIDS, name, dir))
 		read_pids(dir, m->v2[CG_PIDS], g);
+	if (!m->v2[CG_CPU] && dir_of(root, m, CG_UNIFIED, name, dir))
+		read_unified(dir, g);
 }
 
 void cgroup_read(const char *root, const struct cgroup_list *l, struct cgroup_reading *ret)
@@ -219,11 +234,20 @@ static struct use_row *group_row(const struct interval *i, enum cgroup_controlle
 	return row;
 }
 
-static const char version_1_has_none[] = "cgroups of version 1 have none";
+static const char version_1_has_none[] = "this group is of version 1, which has none";
 
 static const char *no_pressure(bool v2)
 {
 	return v2 ? "this kernel has no pressure stall information (psi=1)" : version_1_has_none;
+}
+
+static void put_cpu_pressure(const struct interval *i, const struct cgroup *now,
+			     const struct cgroup *before, struct use_report *r, struct use_row *row)
+{
+	row_put_or(r, row, "cgroup_cpu_pressure_percent",
+		   pressure_percent(now->cpu_pressure.some_us, before->cpu_pressure.some_us,
+				    i->seconds),
+		   no_pressure(now->v2[CG_CPU]));
 }
 
 static void cpu_row(const struct interval *i, const struct cgroup *now, const struct cgroup *before,
@@ -236,13 +260,14 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 	struct use_row *row;
 	struct use_value *v;
 
+	if (isinf(now->quota_cpus) && !is_own(i, now))
+		return;
+	row = group_row(i, CG_CPU, "cgroup CPU", now, r);
 	if (isinf(now->quota_cpus)) {
-		if (is_own(i, now))
-			row_put_or(r, group_row(i, CG_CPU, "cgroup CPU", now, r), "cgroup_cpus",
-				   used_ns / 1e9, no_usage(i, now));
+		row_put_or(r, row, "cgroup_cpus", used_ns / 1e9, no_usage(i, now));
+		put_cpu_pressure(i, now, before, r, row);
 		return;
 	}
-	row = group_row(i, CG_CPU, "cgroup CPU", now, r);
 	v = row_put_or(r, row, "cgroup_cpu_percent", percent_of(used_ns, now->quota_cpus * 1e9),
 		       no_usage(i, now));
 	if (v && !isnan(v->v))
@@ -253,10 +278,7 @@ static void cpu_row(const struct interval *i, const struct cgroup *now, const st
 	row_put_or(r, row, "throttled_time_percent",
 		   rate_of(b[CG_THROTTLED_NS], a[CG_THROTTLED_NS], i->seconds) / 1e7,
 		   "not in cpu.stat");
-	row_put_or(r, row, "cgroup_cpu_pressure_percent",
-		   pressure_percent(now->cpu_pressure.some_us, before->cpu_pressure.some_us,
-				    i->seconds),
-		   no_pressure(now->v2[CG_CPU]));
+	put_cpu_pressure(i, now, before, r, row);
 }
 
 static void put_memory_saturation(const struct interval *i, const struct cgroup *now,

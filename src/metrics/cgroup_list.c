@@ -7,13 +7,14 @@
 
 enum { GROUPS_MAX = 1024, WALKED_MAX = 4096, DEPTH_MAX = 16, TEXT_MAX = 1 << 20 };
 
-static const char *const controllers[CG_CONTROLLERS] = {"cpu", "memory", "pids", "cpuacct"};
+static const char *const controllers[CG_CONTROLLERS] = {"cpu", "memory", "pids",
+							"cpuacct", [CG_UNIFIED] = ""};
 
 static bool has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
-	for (const char *at = list; at && *at;) {
+	for (const char *at = list; n && at && *at;) {
 		if (strncmp(at, word, n) == 0 && (!at[n] || strchr(", \n", at[n])))
 			return true;
 		at = strchr(at, ',');

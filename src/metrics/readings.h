@@ -200,7 +200,8 @@ enum cgroup_counter {
 	CG_COUNTERS,
 };
 
-enum cgroup_controller { CG_CPU, CG_MEMORY, CG_PIDS, CG_CPUACCT, CG_CONTROLLERS };
+/* CG_UNIFIED: version 2 beside controllers of version 1: it has times and pressure without any. */
+enum cgroup_controller { CG_CPU, CG_MEMORY, CG_PIDS, CG_CPUACCT, CG_UNIFIED, CG_CONTROLLERS };
 
 struct cgroup {
 	char name[256]; /* as in /proc/PID/cgroup */

@@ -31,8 +31,10 @@ is "$(verdict "$tmp/quota.json" 'cgroup CPU' "/$name\$")" critical 'quota: criti
 is "$(jq -r '.findings[] | select(.rule == "cgroup-throttled") | .rule' "$tmp/quota.json")" \
 	cgroup-throttled 'quota: it is a finding'
 is "$(others "$tmp/quota.json" 'cgroup CPU')" '' 'a quota moves nothing else'
-measure "$tmp/group.json" -d 1 --cgroup "/sys/fs/cgroup/cpu/$name"
+measure "$tmp/group.json" -d 1 --cgroup "/sys/fs/cgroup//cpu/$name/"
 is "$(verdict "$tmp/group.json" 'cgroup CPU' "/$name\$")" critical 'quota: --cgroup sees it too'
+is "$(jq -r '.findings[] | select(.rule == "cgroup-throttled").next' "$tmp/quota.json" "$tmp/group.json" | sort -u)" \
+	"inspect offcpu --cgroup /sys/fs/cgroup/cpu/$name -d 10" 'quota: the command names the folder that has the processes'
 # cpu.stat has what its thread waited for; of its run delay nothing is left for want of a CPU.
 ok "awk 'BEGIN { exit !($(value "$tmp/group.json" process_run_delay_percent) < 50 && $(value "$tmp/group.json" throttled_time_percent) > 80) }'" \
 	'quota: what it makes wait is no run delay'

@@ -397,7 +397,9 @@ static void test_cgroup_v1(void **state UNUSED)
 	put("/sys/fs/cgroup/memory/m/memory.oom_control",
 	    "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
 	put("/sys/fs/cgroup/memory/n/memory.limit_in_bytes", "9223372036854771712\n");
+	put("/sys/fs/cgroup/unified/a/cpu.pressure", "some avg10=0 total=0\n");
 	open_session(NULL);
+	put("/sys/fs/cgroup/unified/a/cpu.pressure", "some avg10=0 total=2500000\n");
 	put("/sys/fs/cgroup/cpu,cpuacct/a/cpu.stat",
 	    "nr_periods 110\nnr_throttled 51\nthrottled_time 2000000000\n");
 	put("/sys/fs/cgroup/cpu,cpuacct/a/cpuacct.usage", "3500000000\n");
@@ -408,6 +410,9 @@ static void test_cgroup_v1(void **state UNUSED)
 	assert_value("cgroup CPU", "/a", "cgroup_cpu_percent", 50);
 	assert_value("cgroup CPU", "/a", "throttled_percent", 50);
 	assert_value("cgroup CPU", "/a", "throttled_time_percent", 20);
+	/* Version 2 has it beside. */
+	assert_value("cgroup CPU", "/a", "cgroup_cpu_pressure_percent", 25);
+	assert_lacks("cgroup memory", "/m", "memory_high_per_second");
 	assert_value("cgroup memory", "/m", "cgroup_memory_percent", 88);
 	assert_value("cgroup memory", "/m", "memory_max_per_second", 3);
 	assert_value("cgroup memory", "/m", "cgroup_oom_kills", 2);
