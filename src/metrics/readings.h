@@ -305,6 +305,8 @@ void user_threads_rows(const struct interval *i, struct use_report *r);
 
 /* Walks /proc (task_walk.c). */
 int task_walk(const char *root, const pid_t *pids, size_t n, struct task_table *ret);
+/* Adds those of the pids that are not in a sorted table: the kernel may hide some from BPF. */
+int task_walk_missing(const char *root, const pid_t *pids, size_t n, struct task_table *t);
 void task_rows(const struct interval *i, struct use_report *r);
 /* How long a thread was runnable but not on a CPU, as a share of the time. */
 double task_delay(const struct interval *i, const struct task_times *now);

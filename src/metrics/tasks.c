@@ -181,6 +181,7 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 		row_add(r, "process", "process CPU", report_text(r, "%s/%d", p->comm, p->pid));
 	double allowed = cpus_allowed(i, p->pid), run = 0, delay = 0;
 	struct use_value *v;
+	bool known = false;
 
 	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
 		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
@@ -188,10 +189,15 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 
 		if (t->pid != (uint32_t)p->pid)
 			continue;
+		known = true;
 		c = change_of(i, t);
 		run += c.run;
 		if (c.delay > delay)
 			delay = fmax(delay, c.delay - quota_delay(i, t->tid, c.delay));
+	}
+	if (!known) {
+		row_lacks(r, row, "process_cpu_percent", "its threads are not readable");
+		return;
 	}
 	v = row_put(r, row, "process_cpu_percent", percent_of(run, allowed));
 	if (v)

@@ -113,7 +113,7 @@ static int fill_tasks(const struct use_config *c, struct task_table *t)
 
 	if (!err) {
 		task_table_sort(t);
-		return 0;
+		return task_walk_missing(c->root, c->pids, c->n_pids, t);
 	}
 	task_table_release(t);
 	*t = (struct task_table){.no_locks = c->tasks_reason, .no_refusals = c->tasks_reason};

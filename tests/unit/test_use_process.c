@@ -132,15 +132,17 @@ static int give_tasks(void *ctx UNUSED, struct task_table *ret)
 
 static void test_users(void **state UNUSED)
 {
-	static const pid_t pids[] = {40, 41};
+	static const pid_t pids[] = {40, 41, 44};
 	struct use_config config = {.root = scratch, .seconds = SECONDS, .tasks = give_tasks};
 
 	put_process(0);
-	for (size_t n = 0; n < 3; n += 2) {
+	for (size_t n = 0; n < 4; n += 3) {
 		config.pids = n ? pids : NULL;
 		config.n_pids = n;
 		assert_int_equal(use_new(&config, &session), 0);
+		put_thread(44, 44, 100, 1000, 10);
 		assert_int_equal(use_read(session), 0);
+		put_thread(44, 44, 600, 6000, 10);
 		close_session();
 		/* The limit of one user is not the host's. */
 		assert_value("threads", "", "threads_refused", 2);
@@ -158,7 +160,10 @@ static void test_users(void **state UNUSED)
 	}
 	assert_value("process threads", "a) b/40", "process_threads_percent", 75);
 	assert_value("process threads", "a) b/40", "user_threads_refused", 0);
-	assert_string_equal(report.notes.v[0], "1 of the target's 2 processes has ended");
+	assert_string_equal(report.notes.v[0], "1 of the target's 3 processes has ended");
+	/* BPF was not shown that one. */
+	assert_value("process CPU", "a) b/44", "process_cpus", 0.5);
+	assert_value("hottest thread", "a) b/44", "thread_busy_percent", 50);
 	use_report_release(&report);
 }
 
