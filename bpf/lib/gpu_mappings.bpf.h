@@ -75,10 +75,10 @@ static __noinline bool enter_unmap(struct gpu_call *st, __u64 begin, __u64 n_byt
 	for (__u32 i = 0; i < UNMAPPED_PARTS; i++)
 		if (gpu_unmapped_step())
 			break;
-	if (!u->has_device)
-		return false;
 	if (u->at < u->end)
 		gpu_count(GPU_RANGES_CUT);
+	if (!u->has_device)
+		return false;
 	set_device(&st->key, &u->device);
 	st->arg = begin;
 	st->range_bytes = whole_pages(n_bytes);

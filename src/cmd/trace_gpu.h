@@ -27,6 +27,7 @@ struct gpu_run {
 	note_list notes;
 	struct gpu_tracing tracing;
 	struct gpu_objects *objects; /* what was allocated; NULL: not kept */
+	uint64_t lost_told;          /* events, of those that were lost */
 	struct diag *d;
 };
 
@@ -107,6 +108,6 @@ int gpu_leaks(const struct gpu_run *run, const struct recording *rec, struct res
 /* gpu_event_fn and idle of a stream; ctx is the run. */
 int gpu_stream_event(void *ctx, const struct gpu_event *e);
 int gpu_stream_idle(void *ctx);
-int gpu_stream_end(const struct gpu_run *run);
+int gpu_stream_end(struct gpu_run *run);
 
 #endif

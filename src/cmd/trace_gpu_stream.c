@@ -142,11 +142,26 @@ static bool is_wanted(const struct trace_values *v, const struct gpu_event *e)
 	return e->duration_ns >= v->min_latency_ns && (!v->failed || gpu_call_failed(&e->key));
 }
 
+/* A line where calls are missing. */
+static int print_gap(struct gpu_run *run, uint64_t lost)
+{
+	uint64_t n = lost - run->lost_told;
+
+	if (lost <= run->lost_told)
+		return 0;
+	run->lost_told = lost;
+	if (run->v->common.json)
+		return 0;
+	return printf("[lost %llu calls here]\n", (unsigned long long)n) < 0 ? -EIO : 0;
+}
+
 int gpu_stream_event(void *ctx, const struct gpu_event *e)
 {
 	struct gpu_run *run = ctx;
-	int err = 0;
+	int err = print_gap(run, e->lost_before);
 
+	if (err)
+		return err;
 	if (is_wanted(run->v, e))
 		err = run->v->common.json ? print_json(run, e) : print_line(run, e);
 	return err ? err : gpu_objects_event(run->objects, e);
@@ -245,12 +260,12 @@ static void print_end(const struct gpu_run *run, uint64_t calls)
 }
 
 /* Calls that have not ended, and what was lost. */
-int gpu_stream_end(const struct gpu_run *run)
+int gpu_stream_end(struct gpu_run *run)
 {
 	const struct gpu_table *t = &run->tracing.table;
 	bool json = run->v->common.json;
 	uint64_t calls = 0;
-	int err = 0;
+	int err = print_gap(run, t->losses.events);
 
 	for (size_t i = 0; i < t->rows.n && !err; i++) {
 		calls += t->rows.v[i].calls;
