@@ -407,7 +407,7 @@ static __noinline bool gpu_call_begin(struct gpu_call *st, struct task_struct *t
 	case GPU_MUNMAP:
 		return enter_unmap(st, args.v[0], args.v[1]);
 	case GPU_MREMAP:
-		return enter_mremap(st, task, &args);
+		return enter_mremap(st, &args);
 	case GPU_POLL:
 		return enter_poll(st, task, &args, scratch);
 	case GPU_EPOLL:

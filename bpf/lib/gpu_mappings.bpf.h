@@ -104,17 +104,12 @@ static __noinline bool enter_mmap(struct gpu_call *st, struct task_struct *task,
 	return true;
 }
 
-static __noinline bool enter_mremap(struct gpu_call *st, struct task_struct *task,
-				    const struct call_args *args)
+/* Since 6.17 a move may be of several mappings, of which some are of devices. */
+static __noinline bool enter_mremap(struct gpu_call *st, const struct call_args *args)
 {
-	struct vm_area_struct *vma = (void *)vma_find((__u64)BPF_CORE_READ(task, mm), args->v[0]);
-	struct file___file *file = vma ? BPF_CORE_READ(vma, vm_file) : NULL;
-	struct found_device device = {};
-
-	if (!file || !find_device(file, &device))
+	/* A length of 0 maps the same once more. */
+	if (!enter_unmap(st, args->v[0], args->v[1] ? args->v[1] : 1))
 		return args->v[3] & REMAP_IS_FIXED && enter_map_over(st, args->v[4], args->v[2]);
-	set_device(&st->key, &device);
-	st->arg = args->v[0];
 	st->range_bytes = whole_pages(args->v[1]);
 	st->length_bytes = whole_pages(args->v[2]);
 	st->remap_flags = args->v[3];

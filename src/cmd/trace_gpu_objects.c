@@ -325,24 +325,63 @@ static int uvm_event(struct gpu_objects *o, const struct gpu_event *e)
 	}
 }
 
-/* A mapping goes elsewhere, shrinks, or grows. */
+/* A part of what is moved, from the begin of the range on. */
+struct piece {
+	uint32_t object;
+	uint64_t begin, end;
+};
+typedef ARRAY(struct piece) pieces;
+
+static int find_pieces(const struct gpu_objects *o, const struct gpu_event *e, pieces *ret)
+{
+	uint64_t begin = e->arg, kept = MIN(e->range_bytes, e->length_bytes);
+	size_t i = extent_from(o, OBJECT_MAPPING, e->key.pid, begin);
+	int err = 0;
+
+	for (; i < o->extents.n && !err; i++) {
+		const struct extent *x = &o->extents.v[i];
+		struct piece p = {.object = x->object};
+
+		if (x->kind != OBJECT_MAPPING || x->pid != e->key.pid || x->begin >= begin + kept)
+			break;
+		p.begin = MAX(x->begin, begin) - begin;
+		p.end = MIN(x->end - begin, kept);
+		/* One that grows is one alone; so is one that is mapped once more. */
+		if (p.end == e->range_bytes)
+			p.end = MAX(p.end, e->length_bytes);
+		err = array_push(ret, p);
+	}
+	if (!err && !e->range_bytes) {
+		const struct extent *x = extent_at(o, OBJECT_MAPPING, e->key.pid, begin);
+
+		if (x)
+			err = array_push(ret, ((struct piece){x->object, 0, e->length_bytes}));
+	}
+	return err ? -ENOMEM : 0;
+}
+
+/* Mappings go elsewhere, shrink, or grow. */
 static int remap_event(struct gpu_objects *o, const struct gpu_event *e)
 {
 	uint64_t to = (uint64_t)e->result, end_ns = e->start_ns + e->duration_ns;
-	const struct extent *at = extent_at(o, OBJECT_MAPPING, e->key.pid, e->arg);
-	uint32_t object = at ? at->object : 0;
-	int err = 0;
+	uint32_t pid = e->key.pid;
+	pieces all = {0};
+	int err = find_pieces(o, e, &all);
 
-	if (!(e->remap_flags & REMAP_KEEPS))
-		err = cut(o, OBJECT_MAPPING, e->key.pid, e->arg, e->arg + e->range_bytes,
-			  e->start_ns);
+	if (!err && !(e->remap_flags & REMAP_KEEPS))
+		err = cut(o, OBJECT_MAPPING, pid, e->arg, e->arg + e->range_bytes, e->start_ns);
 	if (!err)
-		err = cut(o, OBJECT_MAPPING, e->key.pid, to, to + e->length_bytes, UINT64_MAX);
-	if (err || !at)
-		return err;
-	o->all.v[object].length_bytes += e->length_bytes;
-	o->all.v[object].live = true;
-	return place(o, &o->all.v[object], to, e->length_bytes, end_ns);
+		err = cut(o, OBJECT_MAPPING, pid, to, to + e->length_bytes, UINT64_MAX);
+	for (size_t i = 0; i < all.n && !err; i++) {
+		struct gpu_object *one = &o->all.v[all.v[i].object];
+		uint64_t n_bytes = all.v[i].end - all.v[i].begin;
+
+		one->length_bytes += n_bytes;
+		one->live = true;
+		err = place(o, one, to + all.v[i].begin, n_bytes, end_ns);
+	}
+	array_release(&all);
+	return err;
 }
 
 static int mapping_event(struct gpu_objects *o, const struct gpu_event *e)

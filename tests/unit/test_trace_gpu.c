@@ -272,6 +272,25 @@ static void test_mappings(void **state UNUSED)
 	left(o, 1, 100);
 }
 
+/* Several at once, with what lies between them, as since Linux 6.17. */
+static void test_moves(void **state UNUSED)
+{
+	struct gpu_objects *o = objects();
+
+	maps(o, GPU_MMAP, 1010, 10);
+	maps(o, GPU_MMAP, 1050, 100);
+	moves(o, 1000, 100, 5000, 100, 3);
+	maps(o, GPU_MUNMAP, 1000, 100); /* nothing is left there */
+	maps(o, GPU_MUNMAP, 5010, 5);
+	maps(o, GPU_MUNMAP, 5090, 100);
+	left(o, 2, 5 + 40 + 50);
+	/* Once more, of no length. */
+	o = objects();
+	maps(o, GPU_MMAP, 1000, 100);
+	moves(o, 1000, 0, 5000, 100, 1);
+	left(o, 1, 200);
+}
+
 /* The end of a munmap may be told after that of the mmap that took its place. */
 static void test_order(void **state UNUSED)
 {
@@ -363,8 +382,8 @@ int main(void)
 		cmocka_unit_test(test_pollers), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_waiters), cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_queues),  cmocka_unit_test(test_mappings),
-		cmocka_unit_test(test_order),   cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_handles),
+		cmocka_unit_test(test_order),   cmocka_unit_test(test_moves),
+		cmocka_unit_test(test_ranges),  cmocka_unit_test(test_handles),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
