@@ -6,6 +6,9 @@
 
 #include <inspect/near_miss.h>
 
+/* The calls that are counted as such (SYSCALLS_WRITES, src/probe/syscalls.c). */
+#define SMALL_WRITES "write,pwrite64,writev,pwritev,pwritev2,sendto,sendmsg"
+
 const struct finding_rule trace_rules[] = {
 	{
 		.name = "gil-contention",
@@ -36,7 +39,7 @@ const struct finding_rule trace_rules[] = {
 		.tests = {{"small-writes-per-second", ABOVE, 1000,
 			   "%.0f writes of less than 256 bytes a second"}},
 		.means = "output without a buffer: each line pays for a call",
-		.next = "inspect trace --hist --of bytes -e write,writev,sendto,sendmsg {target}",
+		.next = "inspect trace --hist --of bytes -e " SMALL_WRITES " {target}",
 		.source = "F7: a call costs 0.2 to 2 µs, a buffer nothing",
 	},
 	{
@@ -44,7 +47,7 @@ const struct finding_rule trace_rules[] = {
 		.tests = {{"thread-small-writes-per-second", ABOVE, 2000,
 			   "%.0f writes of less than 256 bytes a second"}},
 		.means = "one thread writes piece by piece, to whichever descriptors",
-		.next = "inspect trace -c --by fd -e write,writev,sendto,sendmsg {target}",
+		.next = "inspect trace -c --by fd -e " SMALL_WRITES " {target}",
 		.source = "F7, by thread",
 	},
 	{
@@ -111,7 +114,8 @@ const struct finding_rule trace_rules[] = {
 		.tests = {{"sync-ms-per-second", ABOVE, 50, "%.0f ms a second in fsync"},
 			  {"syncs-per-second", ABOVE, 5, "%.0f calls a second"}},
 		.means = "requests wait for the disk to confirm",
-		.next = "inspect trace -c --by path -e fsync,fdatasync,msync {target}",
+		.next = "inspect trace -c --by path -e fsync,fdatasync,msync,"
+			"sync_file_range,syncfs,sync {target}",
 		.source = "F11: fsync(2) waits for the device's cache to be flushed",
 	},
 	{

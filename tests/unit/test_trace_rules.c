@@ -207,12 +207,42 @@ static void test_since(void **state UNUSED)
 	syscall_table_release(&since);
 }
 
+/* The next command looks at every call that the rule has counted. */
+static void test_next(void **state UNUSED)
+{
+	static const struct {
+		const char *rule, *call;
+	} counted[] = {
+		{"small-writes", "write"},
+		{"small-writes", "pwrite64"},
+		{"small-writes", "writev"},
+		{"small-writes", "pwritev2"},
+		{"small-writes", "sendto"},
+		{"small-writes", "sendmsg"},
+		{"small-writes-by-thread", "pwrite64"},
+		{"heap-churn", "brk"},
+		{"heap-churn", "mremap"},
+		{"syncs", "fdatasync"},
+		{"syncs", "sync_file_range"},
+		{"syncs", "syncfs"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(counted); i++) {
+		size_t n = 0;
+
+		while (n < n_trace_rules && strcmp(trace_rules[n].name, counted[i].rule))
+			n++;
+		assert_true(n < n_trace_rules);
+		assert_non_null(strstr(trace_rules[n].next, counted[i].call));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_details), cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_calls),   cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_since),
+		cmocka_unit_test(test_since),   cmocka_unit_test(test_next),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
