@@ -53,6 +53,8 @@ static __noinline int fill_key(struct syscalls_key *key, struct call_state *st, 
 	if (setup.by & SYSCALLS_BY_COMM)
 		bpf_core_read_str(key->comm, sizeof(key->comm),
 				  &((struct task_struct___call *)task)->comm);
+	if (setup.by & SYSCALLS_BY_CGROUP)
+		key->cgroup = BPF_CORE_READ(task, cgroups, dfl_cgrp, kn, id);
 	if (setup.by & SYSCALLS_BY_FILE) {
 		key->device = st->file.device;
 		key->inode = st->file.inode;
@@ -124,8 +126,6 @@ static __noinline int add_keyed(struct finished *f, __u64 value, bool has_value)
 	fill_key(&key, f->st, f->st->code, f->task);
 	if (setup.by & SYSCALLS_BY_ERRNO)
 		key.error = f->result < 0 && f->result >= -4095 ? -f->result : 0;
-	if (setup.by & SYSCALLS_BY_CGROUP)
-		key.cgroup = bpf_get_current_cgroup_id();
 	row = row_of_key(&key, f->task, f->st->fd);
 	return row ? add_to_row(f, row, value, has_value) : 0;
 }

@@ -10,6 +10,11 @@
 #include <inspect/render.h>
 #include <inspect/term.h>
 
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
 enum { WIDTH_OF_ALL_COLUMNS = 110 };
 
 static const char lock_calls[] = "futex,futex_waitv,futex_wait,futex_wake,futex_requeue";
@@ -28,10 +33,13 @@ struct trace_run {
 	struct tracing tracing;
 	struct trace_locks *locks; /* NULL: no names are wanted */
 	struct fd_names *sockets;  /* NULL: rows have no files */
+	int cgroups_fd;            /* 0: they are not mounted, or no key */
 };
 
 static void trace_run_release(struct trace_run *run)
 {
+	if (run->cgroups_fd > 0)
+		close(run->cgroups_fd);
 	trace_locks_free(run->locks);
 	fd_names_free(run->sockets);
 	tracing_release(&run->tracing);
@@ -39,6 +47,21 @@ static void trace_run_release(struct trace_run *run)
 	strbuf_release(&run->target_text);
 	strbuf_release(&run->target_given);
 	note_list_release(&run->notes);
+}
+
+/* Where systemd mounts version 2: alone, or beside version 1. */
+static int open_cgroups(void)
+{
+	static const char *const points[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
+		CLEANUP(closep) int fd = open(points[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		struct statfs fs;
+
+		if (fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == CGROUP2_SUPER_MAGIC)
+			return TAKE_FD(fd);
+	}
+	return 0;
 }
 
 static struct trace_view view_of(const struct trace_run *run, const struct syscall_counts *counts,
@@ -52,6 +75,7 @@ static struct trace_view view_of(const struct trace_run *run, const struct sysca
 		.table = t,
 		.locks = run->locks,
 		.sockets = run->sockets,
+		.cgroups_fd = run->cgroups_fd,
 		.by = run->by,
 		.of = run->of,
 		.narrow = width && width < WIDTH_OF_ALL_COLUMNS,
@@ -180,6 +204,8 @@ static int run_counts(const struct trace_values *v, const struct operands *opera
 		run.by = SYSCALLS_BY_LOCK;
 	if (!err && (v->filter || v->locks))
 		err = trace_parse_filter(v->locks ? lock_calls : v->filter, &run.only, d);
+	if (run.by & SYSCALLS_BY_CGROUP)
+		run.cgroups_fd = open_cgroups();
 	if (!err && run.by & SYSCALLS_BY_FILE)
 		err = diag_errno(d, fd_names_new(&run.sockets), "trace");
 	/* What findings and --locks speak of. */

@@ -136,6 +136,7 @@ struct trace_view {
 	const struct syscall_table *table;
 	const struct trace_locks *locks; /* names of locks; NULL: none were learnt */
 	struct fd_names *sockets;        /* names of those that are open; NULL: inodes are shown */
+	int cgroups_fd;                  /* where cgroups of version 2 are mounted; 0: nowhere */
 	uint32_t by;
 	enum trace_of of;
 	const char *value_name; /* of SYSCALLS_BY_VALUE: "arg1" */

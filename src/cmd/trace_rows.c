@@ -2,6 +2,10 @@
 /* Keys as text, and the order of rows. */
 #include "trace.h"
 
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
 const struct trace_part trace_parts[] = {
 	{"syscall", "syscall", SYSCALLS_BY_CALL, CELL_TEXT, false},
 	{"thread", "tid", SYSCALLS_BY_THREAD, CELL_COUNT, false},
@@ -16,6 +20,7 @@ const struct trace_part trace_parts[] = {
 	{"device", "device", SYSCALLS_BY_DEVICE, CELL_TEXT, true},
 	{"errno", "errno", SYSCALLS_BY_ERRNO, CELL_TEXT, false},
 	{"cgroup", "cgroup", SYSCALLS_BY_CGROUP, CELL_COUNT, false},
+	{"cgroup", "cgroup_path", SYSCALLS_BY_CGROUP, CELL_TEXT, true},
 	{"value", "value", SYSCALLS_BY_VALUE, CELL_TEXT, false},
 };
 const size_t n_trace_parts = ARRAY_SIZE(trace_parts);
@@ -54,6 +59,40 @@ static struct cell file_cell(const struct trace_view *view, const struct syscall
 		strbuf_printf(&b, "inode %llu on %u:%u", (unsigned long long)row->key.inode,
 			      row->key.device >> 20, row->key.device & 0xfffff);
 	return cell_text(r, strbuf_str(&b));
+}
+
+static bool path_of_descriptor(int fd, char *ret, size_t size)
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, size - 1);
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	return true;
+}
+
+/* The path of a cgroup below the mount, as in /proc/PID/cgroup. Its id is the kernel's handle of
+ * its folder (FILEID_KERNFS, include/linux/exportfs.h; 5.5). */
+static struct cell cgroup_cell(const struct trace_view *view, uint64_t id, struct result *r)
+{
+	enum { FILEID_KERNFS = 0xfe };
+	union {
+		struct file_handle h;
+		unsigned char bytes[sizeof(struct file_handle) + sizeof(id)];
+	} handle = {.h = {.handle_bytes = sizeof(id), .handle_type = FILEID_KERNFS}};
+	char top[PATH_MAX], path[PATH_MAX];
+	CLEANUP(closep) int fd = -1;
+
+	memcpy(handle.h.f_handle, &id, sizeof(id));
+	if (view->cgroups_fd <= 0 || !path_of_descriptor(view->cgroups_fd, top, sizeof(top)))
+		return cell_null(r, "cgroups of version 2 are not mounted");
+	fd = open_by_handle_at(view->cgroups_fd, &handle.h, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || !path_of_descriptor(fd, path, sizeof(path)) || !str_starts(path, top))
+		return cell_null(r, "the group is not there any more");
+	return cell_text(r, path[strlen(top)] ? path + strlen(top) : "/");
 }
 
 /* A device's own number stands for all of its nodes; any other file is itself. */
@@ -140,7 +179,8 @@ static struct cell part_cell(const struct trace_view *view, const struct syscall
 					 ? result_text(r, "0x%llx", (unsigned long long)key->inode)
 					 : result_text(r, "%lld", (long long)key->inode));
 	default:
-		return cell_u64(CELL_COUNT, key->cgroup);
+		return part->type == CELL_TEXT ? cgroup_cell(view, key->cgroup, r)
+					       : cell_u64(CELL_COUNT, key->cgroup);
 	}
 }
 

@@ -177,14 +177,18 @@ if [ -n "$v2" ] && mkdir "$v2/inspect-trace-$$"; then
 	on_exit "rmdir '$v2/inspect-trace-$$'"
 	sh -c "echo \$\$ >'$v2/inspect-trace-$$/cgroup.procs'; while :; do /bin/true; done" &
 	pid=$!
+	sh -c "echo \$\$ >'$v2/inspect-trace-$$/cgroup.procs'; exec sleep 60" &
+	sleeper=$!
 	sleep 0.1
-	trace --cgroup "$v2/inspect-trace-$$" -d 0.5
+	trace --by syscall,cgroup --cgroup "$v2/inspect-trace-$$" -d 0.5
 	ok '[ "$(calls_of t.json execve)" -gt 0 ] && [ "$(calls_of t.json execve)" -le "$(jq .threads t.json)" ]' 'a cgroup, with what starts in it'
-	kill $pid
-	wait $pid 2>/dev/null
+	is "$(jq -r '[.rows[] | select(.calls + .in_flight > 0).cgroup_path] | unique | join(" ")' t.json)" \
+		"/inspect-trace-$$" '… by its path, and so the calls that have not ended'
+	kill $pid $sleeper
+	wait $pid $sleeper 2>/dev/null
 	sleep 0.1
 else
-	skip 'no cgroup v2 to make a group in'
+	skip 'no cgroup v2 to make a group in' 2
 fi
 is "$(unshare -pf --mount-proc "$INSPECT" trace -c --json --by thread -- sh -c '/bin/true; exit 0' 2>err | jq -c '[.rows[].tid] | unique')" \
 	'[2,3]' "numbers are those of the tool's pid namespace"
