@@ -50,15 +50,22 @@ static int by_address(const void *a, const void *b)
 	return x->name < y->name ? -1 : x->name > y->name;
 }
 
-/* The kernel's own symbols are in order, modules come after them as they were loaded. */
+/* The kernel's own symbols, most of all, are in order; modules come after them as they were loaded.
+ * What is in order, and below everything that comes after it, stays. */
 static void sort(struct kallsyms *k)
 {
-	for (size_t i = 1; i < k->v.n; i++) {
-		if (k->v.v[i - 1].address > k->v.v[i].address) {
-			qsort(k->v.v, k->v.n, sizeof(*k->v.v), by_address);
-			return;
-		}
-	}
+	size_t n = k->v.n ? 1 : 0;
+	uint64_t lowest = UINT64_MAX;
+
+	while (n < k->v.n && k->v.v[n - 1].address <= k->v.v[n].address)
+		n++;
+	for (size_t i = n; i < k->v.n; i++)
+		lowest = MIN(lowest, k->v.v[i].address);
+	if (lowest == UINT64_MAX)
+		return;
+	while (n && k->v.v[n - 1].address > lowest)
+		n--;
+	qsort(k->v.v + n, k->v.n - n, sizeof(*k->v.v), by_address);
 }
 
 int kallsyms_parse(const char *text, size_t n, struct kallsyms *ret)

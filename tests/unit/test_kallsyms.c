@@ -47,7 +47,8 @@ static void finds_functions(void **state)
 				  "ffffffff81000100 W weak_one\n"
 				  "ffffffffc0002000 t ext4_b\t[ext4]\n"
 				  "ffffffffc0001000 t ext4_a\t[ext4]\n"
-				  "ffffffffc0009000 t bpf_prog_1_x\t[bpf]\n");
+				  "ffffffffc0009000 t bpf_prog_1_x\t[bpf]\n"
+				  "ffff800001000000 t below\t[module]\n");
 
 	(void)state;
 	found(&k, 0xffffffff80ffffff, NULL, NULL);
@@ -65,6 +66,7 @@ static void finds_functions(void **state)
 	found(&k, 0xffffffffc0008fff, NULL, NULL);
 	found(&k, 0xffffffffc0009fff, "bpf_prog_1_x", "[bpf]");
 	found(&k, UINT64_MAX, NULL, NULL);
+	found(&k, 0xffff800001000010, "below", "[module]"); /* as those of arm64 */
 	assert_false(k.hidden);
 	kallsyms_release(&k);
 }
