@@ -5,7 +5,7 @@
  * NAME.abi.h and one .c that opens the skeleton and calls these in this order:
  *
  *   probe_core_init      whom to measure, into core->setup
- *   NAME__open           then set rodata->target_setup = core->setup, and the program's own
+ *   KERNEL_TYPES_OPEN    then set rodata->target_setup = core->setup, and the program's own
  *   probe_core_load      loads; then set core->shared = &bss->target_shared
  *   probe_rings_open     rings.h, if the program writes into them
  *   probe_core_attach    by the names of programs; probe_core_follow the three that follow forks

@@ -2,6 +2,7 @@
 #include <inspect/cuda_counts.h>
 
 #include "core.h"
+#include "kernel_types.h"
 #include "uprobe_multi.h"
 
 #include "cuda.skel.h"
@@ -24,11 +25,12 @@ struct cuda_counts {
 static int open_counts(struct cuda_counts *c, const struct probe_target *target, uint32_t by,
 		       const struct host *h, struct diag *d)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	int err = probe_core_init(&c->core, target, false, h, d);
 
 	if (err)
 		return err;
-	c->skeleton = cuda__open();
+	c->skeleton = KERNEL_TYPES_OPEN(cuda, &types);
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
 	if (!probe_may_allocate(h) && bpf_map__set_map_flags(c->skeleton->maps.rows, 0))

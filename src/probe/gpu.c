@@ -3,6 +3,7 @@
 
 #include "gpu_watch.h"
 #include "iterator.h"
+#include "kernel_types.h"
 
 #include "gpu.skel.h"
 
@@ -38,11 +39,12 @@ static int attach(struct gpu_counts *c, struct diag *d)
 static int open_counts(struct gpu_counts *c, const struct gpu_counts_config *config,
 		       const struct host *h, struct diag *d)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	int err = probe_core_init(&c->core, &config->target, false, h, d);
 
 	if (err)
 		return err;
-	c->skeleton = gpu__open();
+	c->skeleton = KERNEL_TYPES_OPEN(gpu, &types);
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
 	c->mark = gpu_watch_reads_others(h) ? c->skeleton->progs.mark_reading

@@ -2,6 +2,7 @@
 #include <inspect/hold_counts.h>
 
 #include "core.h"
+#include "kernel_types.h"
 #include "row_reader.h"
 
 #include "holds.skel.h"
@@ -20,11 +21,12 @@ struct hold_counts {
 static int open_counts(struct hold_counts *c, const struct probe_target *target,
 		       const struct host *h, struct diag *d)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	int err = probe_core_init(&c->core, target, false, h, d);
 
 	if (err)
 		return err;
-	c->skeleton = holds__open();
+	c->skeleton = KERNEL_TYPES_OPEN(holds, &types);
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
 	*(struct target_setup *)&c->skeleton->rodata->target_setup = c->core.setup;

@@ -3,6 +3,7 @@
 
 #include "gpu_watch.h"
 #include "iterator.h"
+#include "kernel_types.h"
 #include "points.h"
 #include "rings.h"
 #include "stack_store.h"
@@ -436,7 +437,8 @@ static void make_room(struct offcpu *k, const struct offcpu_config *c)
 static int load(struct offcpu_probe *o, const struct offcpu_config *c, const struct host *h,
 		struct diag *d)
 {
-	struct offcpu *k = o->skeleton = offcpu__open();
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
+	struct offcpu *k = o->skeleton = KERNEL_TYPES_OPEN(offcpu, &types);
 	int err;
 
 	if (k) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <inspect/probe_counts.h>
 
+#include "kernel_types.h"
 #include "points.h"
 #include "row_reader.h"
 
@@ -23,13 +24,14 @@ struct probe_counts {
 static int open_counts(struct probe_counts *c, const struct probe_counts_config *config,
 		       const struct host *h, struct diag *d)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	struct point_programs points;
 	struct probes_setup *setup;
 	int err = probe_core_init(&c->core, &config->target, false, h, d);
 
 	if (err)
 		return err;
-	c->skeleton = probes__open();
+	c->skeleton = KERNEL_TYPES_OPEN(probes, &types);
 	if (!c->skeleton)
 		return probe_core_load(&c->core, NULL, h, d);
 	points = POINT_PROGRAMS_OF(c->skeleton->progs);

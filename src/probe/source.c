@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The BPF sampler as a source of records: starting, reading, ending, and what was lost. */
+#include "kernel_types.h"
 #include "sampler.h"
 
 #include "sampler.skel.h"
@@ -150,9 +151,10 @@ static struct sampler_setup setup_of(const struct bpf_sampler_config *c)
 
 static int load(struct bpf_sampler *s, const struct host *h, struct diag *d)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	int err = 0;
 
-	s->skeleton = sampler__open();
+	s->skeleton = KERNEL_TYPES_OPEN(sampler, &types);
 	if (s->skeleton) {
 		*(struct sampler_setup *)&s->skeleton->rodata->setup = s->setup;
 		*(struct target_setup *)&s->skeleton->rodata->target_setup = s->core.setup;

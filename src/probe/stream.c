@@ -3,6 +3,7 @@
 
 #include "call_points.h"
 #include "iterator.h"
+#include "kernel_types.h"
 
 #include "stream.skel.h"
 
@@ -86,7 +87,8 @@ static uint32_t ring_bytes(void)
 static int load(struct syscall_stream *s, const struct syscall_stream_config *config,
 		const struct host *h, struct diag *d)
 {
-	struct stream *k = s->skeleton = stream__open();
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
+	struct stream *k = s->skeleton = KERNEL_TYPES_OPEN(stream, &types);
 	struct probe_call_programs calls;
 	struct stream_setup *setup;
 

@@ -4,6 +4,7 @@
 
 #include "call_points.h"
 #include "iterator.h"
+#include "kernel_types.h"
 
 #include "syscalls.skel.h"
 
@@ -158,7 +159,8 @@ static int make_ahead(struct syscalls *k)
 static int load(struct syscall_counts *c, const struct syscall_counts_config *config,
 		const struct host *h, struct diag *d)
 {
-	struct syscalls *k = c->skeleton = syscalls__open();
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
+	struct syscalls *k = c->skeleton = KERNEL_TYPES_OPEN(syscalls, &types);
 	struct probe_call_programs calls;
 	uint32_t n_rows;
 

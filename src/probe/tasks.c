@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core.h"
+#include "kernel_types.h"
 
 #include <tasks.abi.h>
 
@@ -67,6 +68,7 @@ char task_state_letter(uint32_t bits)
 
 int task_reader_new(const struct host *h, struct task_reader **ret, struct diag *d)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	CLEANUP(task_reader_freep) struct task_reader *r = NULL;
 	int err = explain_bpf(h, d);
 
@@ -76,7 +78,7 @@ int task_reader_new(const struct host *h, struct task_reader **ret, struct diag 
 	if (!r)
 		return diag_errno(d, -ENOMEM, "preparing to read tasks");
 	libbpf_set_print(NULL); /* what libbpf says is for its developers */
-	r->skeleton = tasks__open();
+	r->skeleton = KERNEL_TYPES_OPEN(tasks, &types);
 	if (!r->skeleton)
 		return explain_bpf_load(-errno, h, d);
 	err = probe_pid_namespace(h, (__u64 *)&r->skeleton->rodata->setup.pid_ns_inode);

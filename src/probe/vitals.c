@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "iterator.h"
+#include "kernel_types.h"
 #include "sampler.h"
 
 #include <vitals.abi.h>
@@ -123,12 +124,13 @@ static bool attach_refusals(struct vitals *s, enum extent extent)
 
 static int load(struct bpf_tasks *b, const struct host *h, enum extent extent)
 {
+	CLEANUP(kernel_types_release) struct kernel_types types = KERNEL_TYPES_INIT;
 	__u64 pid_ns_inode;
 	int err = probe_pid_namespace(h, &pid_ns_inode);
 
 	if (err)
 		return err;
-	b->skeleton = vitals__open();
+	b->skeleton = KERNEL_TYPES_OPEN(vitals, &types);
 	if (!b->skeleton)
 		return -errno;
 	b->skeleton->rodata->setup.pid_ns_inode = pid_ns_inode;
