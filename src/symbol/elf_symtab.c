@@ -44,9 +44,12 @@ static const struct elf_symbol *find_covering(const struct symbol_source *s, uin
  * before it, where a call would be, belongs to no function. Else that byte is padding. */
 static bool ends_signal(const struct elf_symbol *symbol)
 {
-	static const char *const prefixes[] = {"__restore", "__kernel_rt_sigreturn",
-					       "__kernel_sigreturn", "__default_sa_restorer",
-					       "__default_rt_sa_restorer"};
+	static const char *const prefixes[] = {"__restore",
+					       "__kernel_rt_sigreturn",
+					       "__kernel_sigreturn",
+					       "__default_sa_restorer",
+					       "__default_rt_sa_restorer",
+					       "runtime.sigreturn"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (str_starts(symbol->name, prefixes[i]))

@@ -6,7 +6,8 @@
 /*
  * What has no call frame information, and what is known of it all the same: PLT sections of
  * linkers that describe none (lld), _init and _fini, the return from a signal handler, and the
- * place from which musl calls main and thread functions. Only looked for where there is no FDE.
+ * place from which musl calls main and thread functions. Only looked for where there is no FDE, but
+ * in Go's programs.
  */
 
 enum { GAP_BYTES_MIN = 16, GAP_BYTES_MAX = 64 << 20, GAPS_MAX = 4096, SYMBOLS_MAX = 1 << 22 };
@@ -315,6 +316,9 @@ static int search_segment(struct search *s, const GElf_Phdr *p, known_codes *ret
 	size_t gaps = 0;
 	int err = 0;
 
+	/* Go describes its return from a signal as a function like others. */
+	if (file_keeps_frame_pointers(s->file))
+		return search_gap(s, at, MIN(end, at + GAP_BYTES_MAX), ret);
 	for (size_t i = 0; i <= c->fdes.n && !err && gaps < GAPS_MAX; i++) {
 		uint64_t next = i < c->fdes.n ? c->fdes.v[i].start : end;
 
@@ -371,8 +375,7 @@ int known_code_find(struct elf_file *f, const struct cfi *c, known_codes *ret)
 
 	if (!err)
 		err = add_entry(f, c, &found);
-	/* Go returns from signals as well, but that code is like all of its own. */
-	if (!err && !file_keeps_frame_pointers(f))
+	if (!err)
 		err = search_gaps(f, c, &found);
 	if (err) {
 		array_release(&found);

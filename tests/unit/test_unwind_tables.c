@@ -266,6 +266,36 @@ static void section_headers_are_not_needed(void **state UNUSED)
 	unwind_table_free(without);
 }
 
+struct expected_rule {
+	const char *symbol;
+	int add, kind, off;
+};
+
+static void have_rules(const char *code, const struct expected_rule *cases, size_t n)
+{
+	struct elf_file *f;
+	struct unwind_table *t;
+
+	write_text("g.s", code);
+	free(shell("cc -nostdlib -static -o gaps g.s"));
+	f = open_elf("gaps");
+	assert_int_equal(unwind_table_build(f, &t), 0);
+	for (size_t i = 0; i < n; i++) {
+		char *address = shell("nm gaps | sed -n 's/ . %s$//p'", cases[i].symbol);
+		const struct unwind_rule *r;
+		uint64_t off;
+
+		assert_int_equal(elf_file_vaddr_to_off(f, strtoull(address, NULL, 16), &off), 0);
+		r = unwind_table_find(t, off + (uint64_t)(int64_t)cases[i].add);
+		if (r->kind != cases[i].kind || r->off != cases[i].off)
+			fail_msg("%s%+d: kind %u off %d", cases[i].symbol, cases[i].add, r->kind,
+				 r->off);
+		free(address);
+	}
+	unwind_table_free(t);
+	elf_file_free(f);
+}
+
 /* What no linker describes: lld's PLT, _init and _fini, the return from a signal handler, the ends
  * of musl. */
 static void gaps_are_filled(void **state UNUSED)
@@ -281,10 +311,7 @@ static void gaps_are_filled(void **state UNUSED)
 		"begin: sub $8, %rsp\nnop\nadd $8, %rsp\nret\n"
 		".section .fini, \"ax\", @progbits\n"
 		"finish: endbr64\npush %rax\nnop\npop %rax\nret\n";
-	static const struct {
-		const char *symbol;
-		int add, kind, off;
-	} cases[] = {
+	static const struct expected_rule cases[] = {
 		{"_start", 4, UNWIND_RULE_END, 0},       {"after_call", -1, UNWIND_RULE_END, 0},
 		{"restorer", -1, UNWIND_RULE_SIGNAL, 0}, {"restorer", 8, UNWIND_RULE_SIGNAL, 0},
 		{"restorer", 9, UNWIND_RULE_NONE, 0},    {"exit", 0, UNWIND_RULE_NONE, 0},
@@ -294,27 +321,25 @@ static void gaps_are_filled(void **state UNUSED)
 		{"finish", 4, UNWIND_RULE_CFA, 8},       {"finish", 5, UNWIND_RULE_CFA, 16},
 		{"finish", 7, UNWIND_RULE_CFA, 8},
 	};
-	struct elf_file *f;
-	struct unwind_table *t;
+	have_rules(code, cases, ARRAY_SIZE(cases));
+}
 
-	write_text("g.s", code);
-	free(shell("cc -nostdlib -static -o gaps g.s"));
-	f = open_elf("gaps");
-	assert_int_equal(unwind_table_build(f, &t), 0);
-	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
-		char *address = shell("nm gaps | sed -n 's/ . %s$//p'", cases[i].symbol);
-		const struct unwind_rule *r;
-		uint64_t off;
+/* Go's own, which its call frame information says to be a function like others. */
+static void go_returns_from_signals(void **state UNUSED)
+{
+	static const char code[] =
+		".cfi_sections .debug_frame\n.globl _start\n"
+		"_start: .cfi_startproc\ncall _start\n.cfi_endproc\n.skip 40, 0xcc\n"
+		"restorer: .cfi_startproc\nmov $15, %rax\nsyscall\nint3\n.cfi_endproc\n"
+		".skip 40, 0xcc\nrest: .skip 40, 0xcc\n"
+		".section .go.buildinfo, \"a\", @progbits\n.byte 1\n";
+	static const struct expected_rule cases[] = {
+		{"_start", 4, UNWIND_RULE_CFA, 8},       {"restorer", -2, UNWIND_RULE_FP, 0},
+		{"restorer", -1, UNWIND_RULE_SIGNAL, 0}, {"restorer", 8, UNWIND_RULE_SIGNAL, 0},
+		{"rest", 0, UNWIND_RULE_FP, 0},
+	};
 
-		assert_int_equal(elf_file_vaddr_to_off(f, strtoull(address, NULL, 16), &off), 0);
-		r = unwind_table_find(t, off + (uint64_t)(int64_t)cases[i].add);
-		if (r->kind != cases[i].kind || r->off != cases[i].off)
-			fail_msg("%s%+d: kind %u off %d", cases[i].symbol, cases[i].add, r->kind,
-				 r->off);
-		free(address);
-	}
-	unwind_table_free(t);
-	elf_file_free(f);
+	have_rules(code, cases, ARRAY_SIZE(cases));
 }
 
 static void damage_is_survived(void **state UNUSED)
@@ -368,6 +393,7 @@ int main(void)
 		cmocka_unit_test(nothing_to_tell),
 		cmocka_unit_test(section_headers_are_not_needed),
 		cmocka_unit_test(gaps_are_filled),
+		cmocka_unit_test(go_returns_from_signals),
 		cmocka_unit_test(damage_is_survived),
 	};
 
