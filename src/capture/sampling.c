@@ -124,6 +124,24 @@ static bool bpf_is_of_use(const struct sampler_config *c)
 	       c->max_stack <= UNWIND_MAX_STACK;
 }
 
+/* Chains by frame pointer are as deep as a sysctl allows; what is unwound here has a limit of its
+ * own, which is higher, but where that was raised. */
+static int check_depth(const struct sampler_config *c, bool automatic, const struct host *host,
+		       struct diag *d)
+{
+	if (!c->callchain || c->kernel_only || c->max_stack <= UNWIND_MAX_STACK ||
+	    !(automatic || c->stack_bytes))
+		return 0;
+	if (automatic && host->perf_event_max_stack != HOST_UNKNOWN &&
+	    c->max_stack <= (uint64_t)host->perf_event_max_stack)
+		return 0;
+	diag_set(d, -EOVERFLOW, "cannot unwind stacks of %u frames", c->max_stack);
+	diag_why(d, "%u frames are the most that are unwound without frame pointers",
+		 UNWIND_MAX_STACK);
+	diag_fix(d, "--max-stack %u", UNWIND_MAX_STACK);
+	return -EOVERFLOW;
+}
+
 /* In one line: what, why, and the first thing that would help. */
 static int note_fallback(const struct diag *why, note_list *notes)
 {
@@ -151,8 +169,10 @@ int sampling_new(const struct sampler_config *config, bool automatic, bool no_ca
 {
 	struct diag refusal = {0};
 	struct sampling s = {0};
-	int err = 0;
+	int err = check_depth(config, automatic, host, d);
 
+	if (err)
+		return err;
 	if (automatic && bpf_is_of_use(config)) {
 		err = explain_bpf(host, &refusal);
 		if (!err)

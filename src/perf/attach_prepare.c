@@ -146,7 +146,7 @@ static int check_limits(struct opening *o)
 			return diag_errno(o->d, -ENOMEM, "opening the events");
 	}
 	if (c->callchain && h->perf_event_max_stack != HOST_UNKNOWN &&
-	    c->max_stack > (uint64_t)h->perf_event_max_stack)
+	    kernel_max_stack(c) > (uint64_t)h->perf_event_max_stack)
 		return explain_perf_open(-EOVERFLOW, &a, h, o->d);
 	return 0;
 }

@@ -51,6 +51,12 @@ static void set_levels(const struct event_spec *spec, const struct sampler_confi
 		a->exclude_user = 1;
 }
 
+unsigned kernel_max_stack(const struct sampler_config *c)
+{
+	/* Of stacks that are copied the kernel walks its own part. */
+	return c->user_regs && c->max_stack > PERF_MAX_STACK_DEPTH ? 0 : c->max_stack;
+}
+
 void attr_prepare(const struct event_spec *spec, const struct sampler_config *c, uint64_t freq_hz,
 		  unsigned ring_bytes, bool first, struct perf_event_attr *ret)
 {
@@ -61,7 +67,7 @@ void attr_prepare(const struct event_spec *spec, const struct sampler_config *c,
 			PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_PERIOD;
 	if (c->callchain) {
 		a.sample_type |= PERF_SAMPLE_CALLCHAIN;
-		a.sample_max_stack = (uint16_t)MIN(c->max_stack, UINT16_MAX);
+		a.sample_max_stack = (uint16_t)MIN(kernel_max_stack(c), UINT16_MAX);
 	}
 	if (c->callchain && c->user_regs && !c->kernel_only) {
 		a.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;

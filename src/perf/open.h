@@ -6,6 +6,9 @@
 #include <inspect/perf_sampler.h>
 #include <inspect/ring.h>
 
+/* Of config->max_stack, what is asked of the kernel; 0: its limit. */
+unsigned kernel_max_stack(const struct sampler_config *c);
+
 /*
  * The attr to open for an event: the spec's, the config's, and what every event of ours has.
  * The first event alone carries the side-band records (mmap, comm, fork), so that each comes once.

@@ -39,12 +39,16 @@ through=$("$INSPECT" flame --folded own.data | python3 "$profiles" through level
 ok "awk 'BEGIN { exit !($through >= 97) }'" "through level_20 ($through %)"
 ok '[ -n "$(ls cache/inspect/unwind)" ]' 'tables are kept'
 rm -r cache/inspect
-record --call-graph dwarf --no-cache -o none.data -- "$bare" 0.3
+record --call-graph dwarf --no-cache --max-stack 1024 -o none.data -- "$bare" 0.3
 ok '[ ! -e cache/inspect ]' 'and with --no-cache they are not'
 read -r samples bytes < <(echo "$(json own.data | jq .samples) $(stat -c %s own.data)")
 # 45 frames of 8 bytes, the head of a record, and what no sample is
 ok "[ $((bytes - 300000)) -lt $((samples * 600)) ]" "chains, not copies ($bytes bytes, $samples samples)"
 record --call-graph dwarf --max-stack 10 -o ten.data -- "$bare" 0.5
+for how in auto dwarf; do
+	exits 125 "$how: more than 1,024 frames" record --call-graph $how --max-stack 1025 -o deep.data -- true
+	like "$(cat err)" 'cannot unwind stacks of 1025 frames.*fix: --max-stack 1024' "$how: the most there are"
+done
 is "$(json ten.data | jq -r '[.truncated_by_reason[].reason] | unique | join(",")')" \
 	'deeper than --max-stack' 'ten frames are too few, and that is why'
 record --call-graph dwarf --kernel-only -a -d 0.3 -o kernel.data
