@@ -184,7 +184,7 @@ static const char *lacks(const struct interval *i, enum engine_value value, stru
 		return report_text(r, "the engine exports it, but as %s: it has no value",
 				   isnan(odd->odd[value])   ? "NaN"
 				   : isinf(odd->odd[value]) ? "an infinity"
-							    : "a negative number");
+							    : "a number out of its range");
 	return isnan(now->values[value]) ? not_exported : "it was not exported before";
 }
 

@@ -38,7 +38,7 @@ struct engine_histogram {
 struct engine_page {
 	const char *engine;           /* "vLLM"; NULL: none that is known */
 	double values[ENGINE_VALUES]; /* NAN: not there, or no number */
-	double odd[ENGINE_VALUES];    /* what is there instead of one: NAN, INFINITY, below 0 */
+	double odd[ENGINE_VALUES]; /* what is there instead of one: NAN, INFINITY, out of range */
 	bool is_odd[ENGINE_VALUES];
 	struct engine_histogram times[ENGINE_TIMES];
 	int bad_lines;

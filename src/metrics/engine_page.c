@@ -6,6 +6,8 @@
 
 enum { GROUPS_MAX = 256 };
 
+#define KV_MOST 1.01 /* a share, with what rounding adds */
+
 /* Over the label sets. Ranks of one model say all the same; those of other data-parallel ranks, and
  * other models, add up. */
 enum combine { SUM, MAXIMUM, RANKS };
@@ -157,7 +159,7 @@ static void add_value(struct parse *p, size_t i, const struct prometheus_sample 
 	double *at = &p->page->values[names[i].value];
 
 	p->page->engine = names[i].engine;
-	if (!isfinite(s->v) || s->v < 0) {
+	if (!isfinite(s->v) || s->v < 0 || (names[i].value == ENGINE_KV && s->v > KV_MOST)) {
 		p->page->odd[names[i].value] = s->v;
 		p->page->is_odd[names[i].value] = true;
 		return;

@@ -149,6 +149,8 @@ static void test_hostile(void **state UNUSED)
 		  "nv_trt_llm_kv_cache_block_metrics{kv_cache_block_type=\"max\"} NaN\n");
 	assert_string_equal(p.engine, "Triton");
 	assert_true(p.is_odd[ENGINE_RUNNING] && p.is_odd[ENGINE_KV] && !p.is_odd[ENGINE_WAITING]);
+	p = parse("vllm:kv_cache_usage_perc 93.5\n");
+	assert_true(isnan(p.values[ENGINE_KV]) && p.is_odd[ENGINE_KV]);
 	p = parse("<html><body>It works!</body></html>");
 	assert_null(p.engine);
 	p = parse("");
