@@ -19,14 +19,14 @@ says() {
 a_second() { jq ".elapsed_ns as \$e | [.rows[] | select($1).calls] | add / \$e * 1e9" "$tmp/json"; }
 of_time() { jq ".elapsed_ns as \$e | [.rows[] | select($1).total_ns] | add / \$e * 100" "$tmp/json"; }
 
-# Two that are past their start when they are wanted: one asks 50 times, the other allocates and frees
-# 100 times.
+# Two that are past their start when they are wanted: one asks all the time, the other allocates and
+# frees.
 mkfifo "$tmp/gate.asks" "$tmp/gate.allocates"
 cp "$calls" "$tmp/nvml_poller"
 cp "$calls" "$tmp/starter"
-made="rm 0x2b 48 0:0xc1,4:0xc1,8:0x51,12:0x50a0 100 rm 0x29 16 0:0xc1,4:0xc1,8:0x51 100"
-"$tmp/nvml_poller" "$dev" open nvidiactl gate "$tmp/gate.asks" answer 2000 28 0 0 rm 0x2a 32 8:0x101 50 & asks=$!
-"$calls" "$dev" open nvidiactl gate "$tmp/gate.allocates" $made & allocates=$!
+pair="rm 0x2b 48 0:0xc1,4:0xc1,8:0x51,12:0x50a0 20 rm 0x29 16 0:0xc1,4:0xc1,8:0x51 20"
+"$tmp/nvml_poller" "$dev" open nvidiactl gate "$tmp/gate.asks" rm 0x2a 32 8:0x101 200 & asks=$!
+"$calls" "$dev" open nvidiactl gate "$tmp/gate.allocates" $pair $pair $pair $pair $pair & allocates=$!
 
 # --- latency ---------------------------------------------------------------------------------------
 
@@ -199,9 +199,10 @@ says gpu-sync "^gpu_calls: ([0-9]+) % of this thread" "$(of_time '.call | test("
 
 # Beside them a program that starts: what it asks and allocates is how it comes to what it has.
 until [ "$(ps -o etimes= -p $asks)" -ge 11 ]; do sleep 0.2; done
-gpu 550.54.14 -c --by call,comm --json -a -- bash -c 'echo >"$1"; while [ -d /proc/$3 ]; do sleep 0.02; done
-	"$5" "$6" answer 2000 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 90 rm 0x2b 48 12:0x50a0 90
-	"$5" "$6" answer 2000 12 0 0; echo >"$2"; while [ -d /proc/$4 ]; do sleep 0.02; done' \
+"$calls" "$dev" answer 5000 28 0 0
+gpu 550.54.14 -c --by call,comm --json -a -- bash -c 'echo >"$1"; echo >"$2"
+	"$5" "$6" open nvidiactl rm 0x2a 32 8:0x101 90 rm 0x2b 48 12:0x50a0 90
+	while [ -d /proc/$3 ] || [ -d /proc/$4 ]; do sleep 0.02; done' \
 	bash "$tmp/gate.asks" "$tmp/gate.allocates" $asks $allocates "$tmp/starter" "$dev"
 asked='.comm == "nvml_poller" and (.call | startswith("RM_"))' allocated='.comm == "gpu_calls" and (.call | startswith("RM_"))'
 says gpu-pollers "^nvml_poller: ([0-9]+) queries a second" "$(a_second "$asked")" 1 'who asks all the time is told'
