@@ -75,7 +75,8 @@ const struct finding_rule gpu_rules[] = {
 		.means = "a thread sleeps until the GPU is done",
 		.next = "inspect offcpu {target}",
 		.source = "half of a thread's time, in waits of which nine in ten are ended by the "
-			  "device and not by time",
+			  "device and not by time; of an epoll set that has other files too nobody "
+			  "knows which it was",
 	},
 };
 const size_t n_gpu_rules = ARRAY_SIZE(gpu_rules);
