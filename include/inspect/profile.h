@@ -182,6 +182,9 @@ struct symbol_path {
 };
 int profile_row_path(const struct profile *p, const struct profile_row *row,
 		     struct symbol_path *buf);
+/* Which of a path (not empty) its samples were taken in: the last, but of waits with who ended them
+ * ("[woken by …]", and his stack) the one that waited. */
+size_t profile_path_leaf(const struct profile *p, const struct symbol_path *path);
 
 /* The line on which most samples of a function were taken; or, of one that only called, most calls
  * stood. By symbol; file 0: unknown. malloc'ed. Needs symbolization. 0 or -ENOMEM. */

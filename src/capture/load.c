@@ -350,7 +350,7 @@ static bool row_passes(const struct profile *p, const struct profile_row *row,
 		return true;
 	if (profile_row_path(p, row, path) || !path->at.n)
 		return false;
-	leaf = &p->symbols.v[path->at.v[path->at.n - 1].symbol];
+	leaf = &p->symbols.v[path->at.v[profile_path_leaf(p, path)].symbol];
 	return matches(p, leaf->module, f->dso) && matches(p, leaf->name, f->symbol);
 }
 

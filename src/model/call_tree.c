@@ -2,6 +2,7 @@
 #include <inspect/report.h>
 
 struct tree_build {
+	const struct profile *p;
 	struct call_tree *tree;
 	struct hashmap map; /* (parent, symbol) → node */
 };
@@ -36,11 +37,12 @@ static void add_weight(struct tree_build *b, uint32_t node, const struct profile
 	b->tree->nodes.v[node].count += row->count;
 }
 
-/* Symbols path[from…to], walked in steps of +1 or -1; empty when from is past to. */
+/* n symbols from path[from] on, towards the leaf or upwards; the self is that of path[leaf], or the
+ * last's when it is not among them. */
 static int add_path(struct tree_build *b, const struct symbol_path *path,
-		    const struct profile_row *row, size_t from, size_t n, bool upwards)
+		    const struct profile_row *row, size_t from, size_t n, size_t leaf, bool upwards)
 {
-	uint32_t node = 0;
+	uint32_t node = 0, self = 0;
 
 	add_weight(b, 0, row);
 	for (size_t i = 0; i < n; i++) {
@@ -50,8 +52,10 @@ static int add_path(struct tree_build *b, const struct symbol_path *path,
 		if (err)
 			return err;
 		add_weight(b, node, row);
+		if (!upwards && from + i == leaf)
+			self = node;
 	}
-	b->tree->nodes.v[node].self += row->weight;
+	b->tree->nodes.v[self ? self : node].self += row->weight;
 	return 0;
 }
 
@@ -59,17 +63,17 @@ static int add_row(struct tree_build *b, const struct symbol_path *path,
 		   const struct profile_row *row, enum call_direction direction,
 		   const bool *selected)
 {
-	size_t at = 0;
+	size_t at = 0, leaf = path->at.n ? profile_path_leaf(b->p, path) : 0;
 
 	if (direction == CALLS_ALL)
-		return add_path(b, path, row, 0, path->at.n, false);
+		return add_path(b, path, row, 0, path->at.n, leaf, false);
 	while (at < path->at.n && !selected[path->at.v[at].symbol])
 		at++;
 	if (at == path->at.n)
 		return 0;
 	if (direction == CALLS_FROM)
-		return add_path(b, path, row, at, path->at.n - at, false);
-	return add_path(b, path, row, at, at + 1, true);
+		return add_path(b, path, row, at, path->at.n - at, leaf, false);
+	return add_path(b, path, row, at, at + 1, leaf, true);
 }
 
 struct tree_order {
@@ -127,7 +131,7 @@ int call_tree_build(const struct profile *p, uint32_t event, enum call_direction
 		    const bool *selected, uint64_t min_weight, struct call_tree *ret)
 {
 	CLEANUP(call_tree_release) struct call_tree tree = {0};
-	struct tree_build b = {.tree = &tree};
+	struct tree_build b = {.p = p, .tree = &tree};
 	struct symbol_path path = {0};
 	int err = array_push(&tree.nodes, (struct call_node){.symbol = SYMBOL_NONE});
 

@@ -34,6 +34,17 @@ int profile_row_path(const struct profile *p, const struct profile_row *row,
 	return 0;
 }
 
+size_t profile_path_leaf(const struct profile *p, const struct symbol_path *path)
+{
+	for (size_t i = 1; i < path->at.n; i++) {
+		const struct symbol *s = &p->symbols.v[path->at.v[i].symbol];
+
+		if (str_starts(intern_str(&p->strings, s->name), "[woken by "))
+			return i - 1;
+	}
+	return path->at.n - 1;
+}
+
 static uint32_t leaf_symbol(const struct profile *p, uint32_t stack)
 {
 	uint32_t frame = p->stacks.v[stack].frame;

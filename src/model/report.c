@@ -214,12 +214,14 @@ static int add_frame(struct grouping *g, size_t sample, const struct symbol_at *
 static int add_sample(struct grouping *g, size_t sample, struct symbol_path *path)
 {
 	int err = profile_row_path(g->p, &g->p->rows.v[sample], path);
+	size_t leaf;
 
 	if (!err && !path->at.n)
 		return add_frame(g, sample,
 				 &(struct symbol_at){.symbol = (uint32_t)g->p->symbols.n}, true);
+	leaf = path->at.n ? profile_path_leaf(g->p, path) : 0;
 	for (size_t i = 0; i < path->at.n && !err; i++)
-		err = add_frame(g, sample, &path->at.v[i], i + 1 == path->at.n);
+		err = add_frame(g, sample, &path->at.v[i], i == leaf);
 	return err;
 }
 
