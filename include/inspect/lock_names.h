@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What lies at a data address of a process, as text: `_PyRuntime+0x1b4`, `libfoo.so .bss+0x40`,
- * `[heap]+0x2a0`, `[stack:4242]+0x1f0`, `/dev/shm/x+0x80`. Names are the target's, to be escaped on
- * their way out; those of C++ and Rust are mangled.
+ * `[heap]+0x2a0`, `[stack:4242]+0x1f0`, `/dev/shm/x+0x80`; `[end of thread 4242]` where that is
+ * waited for. Names are the target's, to be escaped on their way out; those of C++ and Rust are
+ * mangled.
  */
 #ifndef INSPECT_LOCK_NAMES_H
 #define INSPECT_LOCK_NAMES_H
@@ -29,6 +30,9 @@ int lock_names_text(struct lock_names *n, pid_t pid, uint64_t user_va, struct st
  * address, its first; others are without "+0x0". */
 int lock_names_object(struct lock_names *n, pid_t pid, uint64_t user_va, struct strbuf *out,
 		      uint64_t *ret_va);
+
+/* Whether that name is of a thread's end: it holds for now, as the next may get the stack. */
+bool lock_name_is_thread(const char *name);
 
 /* Whether that name is within Python's global state, where its interpreter lock is. */
 bool lock_name_is_gil(const char *name);

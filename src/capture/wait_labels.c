@@ -419,6 +419,14 @@ static bool is_watched(const struct offcpu_key *key)
 		       OFFCPU_ARG_EPOLL;
 }
 
+/* Until when what has just been looked up holds, see struct known. */
+static uint64_t valid_until(const struct wait_labels *l, const struct offcpu_key *key)
+{
+	if (is_watched(key))
+		return clock_now_ns() + WATCHED_NS;
+	return key->how == OFFCPU_BLOCKED && lock_name_is_thread(strbuf_str(&l->object)) ? 1 : 0;
+}
+
 static int look_again(struct wait_labels *l, struct waits *w, const struct offcpu_key *key,
 		      uint32_t pid, struct known *k, uint32_t *ret_label)
 {
@@ -426,7 +434,7 @@ static int look_again(struct wait_labels *l, struct waits *w, const struct offcp
 
 	if (err)
 		return err;
-	k->until_ns = clock_now_ns() + WATCHED_NS;
+	k->until_ns = valid_until(l, key);
 	*ret_label = k->label;
 	return 0;
 }
@@ -470,7 +478,7 @@ int wait_labels_find(struct wait_labels *l, const struct offcpu_probe *probe, st
 	err = label_of(l, w, key, pid, &k.label);
 	if (err)
 		return err;
-	k.until_ns = is_watched(key) ? clock_now_ns() + WATCHED_NS : 0;
+	k.until_ns = valid_until(l, key);
 	*ret_label = k.label;
 	if (l->known.n >= KNOWN_MAX)
 		return 0;

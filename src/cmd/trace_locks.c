@@ -4,6 +4,7 @@
 
 #include <inspect/clock.h>
 #include <inspect/code_names.h>
+#include <inspect/lock_names.h>
 #include <inspect/near_miss.h>
 
 enum { LOCK_COLUMNS = 20, LOCKS_SHOWN = 15, STACKS_SHOWN = 1 };
@@ -26,8 +27,10 @@ static const char *lock_name(const struct trace_view *view, const struct syscall
 }
 
 static const char *kind_of(const struct trace_view *view, const struct syscalls_key *key,
-			   const struct lock_facts *f)
+			   const char *name, const struct lock_facts *f)
 {
+	if (lock_name_is_thread(name))
+		return "thread";
 	if (trace_lock_is_gil(view->locks, key->pid, key->inode))
 		return "GIL";
 	if (f->pi_waits)
@@ -110,35 +113,28 @@ static void put_lock(const struct trace_view *view, const struct shown_lock *loc
 #undef NS_OF_WAITS
 }
 
-static const struct column *lock_columns(bool narrow)
-{
-#define COLUMNS_OF(wide)                                                                           \
-	{                                                                                          \
-		{"number", "#", CELL_COUNT, 0}, {"lock", "lock", CELL_TEXT, COLUMN_CUT},           \
-			{"kind", "kind?", CELL_TEXT, 0},                                           \
-			{"pid", "", CELL_COUNT, COLUMN_DATA_ONLY},                                 \
-			{"address", "", CELL_TEXT, COLUMN_DATA_ONLY},                              \
-			{"waits", "waits", CELL_COUNT, 0},                                         \
-			{"waiters", "waiters", CELL_COUNT, wide},                                  \
-			{"total_ns", "total", CELL_NS, 0},                                         \
-			{"avg_ns", "avg", CELL_NS, COLUMN_DATA_ONLY},                              \
-			{"p50_ns", "p50", CELL_NS, wide}, {"p99_ns", "p99", CELL_NS, 0},           \
-			{"max_ns", "max", CELL_NS, wide},                                          \
-			{"timeouts", "timeouts", CELL_COUNT, wide},                                \
-			{"eagain", "eagain", CELL_COUNT, wide},                                    \
-			{"moved", "", CELL_COUNT, COLUMN_DATA_ONLY},                               \
-			{"in_flight", "now", CELL_COUNT, 0},                                       \
-			{"oldest_ns", "since", CELL_NS, wide},                                     \
-			{"top_waiter", "top waiter", CELL_TEXT, wide},                             \
-			{"top_waker", "top waker", CELL_TEXT, 0},                                  \
-			{"top_holder", "holder?", CELL_TEXT, wide},                                \
-	}
-	static const struct column all[LOCK_COLUMNS] = COLUMNS_OF(0);
-	static const struct column few[LOCK_COLUMNS] = COLUMNS_OF(COLUMN_DATA_ONLY);
-#undef COLUMNS_OF
-
-	return narrow ? few : all;
-}
+static const struct column lock_columns[LOCK_COLUMNS] = {
+	{"number", "#", CELL_COUNT, 0},
+	{"lock", "lock", CELL_TEXT, COLUMN_CUT},
+	{"kind", "kind?", CELL_TEXT, 0},
+	{"pid", "", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"address", "", CELL_TEXT, COLUMN_DATA_ONLY},
+	{"waits", "waits", CELL_COUNT, 0},
+	{"waiters", "waiters", CELL_COUNT, COLUMN_SPARE},
+	{"total_ns", "total", CELL_NS, 0},
+	{"avg_ns", "avg", CELL_NS, COLUMN_DATA_ONLY},
+	{"p50_ns", "p50", CELL_NS, COLUMN_SPARE},
+	{"p99_ns", "p99", CELL_NS, 0},
+	{"max_ns", "max", CELL_NS, COLUMN_SPARE},
+	{"timeouts", "timeouts", CELL_COUNT, COLUMN_SPARE},
+	{"eagain", "eagain", CELL_COUNT, COLUMN_SPARE},
+	{"moved", "", CELL_COUNT, COLUMN_DATA_ONLY},
+	{"in_flight", "now", CELL_COUNT, 0},
+	{"oldest_ns", "since", CELL_NS, COLUMN_SPARE},
+	{"top_waiter", "top waiter", CELL_TEXT, COLUMN_SPARE},
+	{"top_waker", "top waker", CELL_TEXT, 0},
+	{"top_holder", "holder?", CELL_TEXT, COLUMN_SPARE},
+};
 
 static int choose(const struct trace_view *view, struct result *r, struct shown_locks *ret)
 {
@@ -163,7 +159,7 @@ static int choose(const struct trace_view *view, struct result *r, struct shown_
 			continue;
 		}
 		lock.facts = lock_facts_of(view, &details, row->key.stack, row->key.pid);
-		lock.kind = kind_of(view, &row->key, &lock.facts);
+		lock.kind = kind_of(view, &row->key, lock.name, &lock.facts);
 		ret->total_ns += trace_row_wall_ns(row);
 		err = array_push(&ret->v, lock);
 	}
@@ -250,7 +246,7 @@ static int put_table(const struct trace_view *view, const struct shown_locks *lo
 		r,
 		"kind and holder are guesses; how long a lock is held is not seen from "
 		"futexes: without a rival it never enters the kernel (--hold asks the C library)");
-	section = result_section(r, "locks", "", lock_columns(view->narrow), LOCK_COLUMNS);
+	section = result_section(r, "locks", "", lock_columns, LOCK_COLUMNS);
 	for (size_t i = 0; i < locks->v.n; i++)
 		put_lock(view, &locks->v.v[i], i + 1, r, section);
 	if (r->failed)

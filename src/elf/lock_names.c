@@ -4,6 +4,7 @@
 #include <inspect/elf_file.h>
 #include <inspect/lock_names.h>
 #include <inspect/procfs.h>
+#include <sys/uio.h>
 
 #define PROCESSES_MAX 64
 #define MAPS_MAX 65536
@@ -11,6 +12,7 @@
 #define REREAD_NS (100 * NSEC_PER_MSEC)
 #define NEIGHBOURS_MAX 64
 #define NOT_FOUND SIZE_MAX
+#define THREAD_NAME "[end of thread "
 
 /* A mapping; of anonymous memory that follows a file's, `file` is that of the file (its .bss). */
 struct area {
@@ -261,10 +263,30 @@ static pid_t stack_owner(pid_t pid, const struct area *a)
 	return 0;
 }
 
+/* The thread whose end is waited for by its id, which the kernel clears there (clone(2),
+ * CLONE_CHILD_CLEARTID); 0: another futex. */
+static pid_t joined_thread(pid_t pid, uint64_t user_va)
+{
+	char path[64];
+	pid_t tid = 0;
+	struct iovec to = {&tid, sizeof(tid)};
+	struct iovec from = {(void *)(uintptr_t)user_va, sizeof(tid)};
+
+	if (process_vm_readv(proc_living(pid), &to, 1, &from, 1, 0) != sizeof(tid) || tid <= 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	return access(path, F_OK) ? 0 : tid;
+}
+
 static void anonymous_name(pid_t pid, const struct area *a, uint64_t user_va, struct strbuf *out)
 {
-	pid_t owner = str_eq(a->path, "[stack]") ? pid : *a->path ? 0 : stack_owner(pid, a);
+	pid_t joined = *a->path ? 0 : joined_thread(pid, user_va), owner;
 
+	if (joined) {
+		strbuf_printf(out, THREAD_NAME "%d]", joined);
+		return;
+	}
+	owner = str_eq(a->path, "[stack]") ? pid : *a->path ? 0 : stack_owner(pid, a);
 	if (owner)
 		strbuf_printf(out, "[stack:%d]", owner);
 	else if (*a->path)
@@ -339,6 +361,11 @@ int lock_names_object(struct lock_names *n, pid_t pid, uint64_t user_va, struct 
 	out->v[out->n = variable.name_bytes] = 0;
 	strbuf_puts(out, is_gil ? " (GIL)" : "");
 	return out->failed ? -ENOMEM : 0;
+}
+
+bool lock_name_is_thread(const char *name)
+{
+	return str_starts(name, THREAD_NAME);
 }
 
 bool lock_name_is_gil(const char *name)

@@ -250,8 +250,10 @@ static void table_left_out(struct table *t)
 			cell_show(&line, table_cell(t, 0, i), c->flags);
 		}
 	}
-	if (line.n)
-		put_line(t->out, &t->text, t->options, strbuf_str(&line));
+	if (!line.n)
+		return;
+	strbuf_puts(&line, " (--json has all)");
+	put_line(t->out, &t->text, t->options, strbuf_str(&line));
 }
 
 /* The first text of the rows; n_columns: they have none. */

@@ -91,6 +91,23 @@ static void *work(void *arg)
 	return NULL;
 }
 
+/* The futex of pthread_join(3) is the id of the thread, which the kernel clears. */
+static void test_thread_end(void **state UNUSED)
+{
+	CLEANUP(lock_names_freep) struct lock_names *n = NULL;
+	CLEANUP(strbuf_release) struct strbuf text = {0};
+	pid_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char want[64];
+
+	assert_int_equal(lock_names_new(&n), 0);
+	word[8] = getpid();
+	snprintf(want, sizeof(want), "[end of thread %d]", getpid());
+	assert_string_equal(name(n, word + 8, &text), want);
+	assert_true(lock_name_is_thread(want));
+	assert_null(strstr(name(n, word + 9, &text), "thread"));
+	munmap(word, 4096);
+}
+
 static void test_stacks(void **state UNUSED)
 {
 	CLEANUP(lock_names_freep) struct lock_names *n = NULL;
@@ -176,9 +193,9 @@ static void test_new_mapping(void **state UNUSED)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_variables),   cmocka_unit_test(test_objects),
-		cmocka_unit_test(test_stacks),      cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_new_mapping),
+		cmocka_unit_test(test_variables),  cmocka_unit_test(test_objects),
+		cmocka_unit_test(test_thread_end), cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_memory),     cmocka_unit_test(test_new_mapping),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

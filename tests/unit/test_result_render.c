@@ -412,12 +412,15 @@ static void test_spare_columns(void **state UNUSED)
 	assert_draws(draw_table, &r,
 		     "metric  mean  smallest  \n"
 		     "wall       5         1  a note of t…mns, no more\n"
-		     "# note: columns left out for the width: largest\n");
+		     "# note: columns left out for the width: largest\n"
+		     "#   (--json has all)\n");
 	table.width = 38;
 	assert_draws(draw_table, &r,
 		     "metric  mean  \n"
 		     "wall       5  a note of t…mns, no more\n"
-		     "# note: columns left out for the\n#   width: smallest, largest\n");
+		     "# note: columns left out for the\n"
+		     "#   width: smallest, largest (--json\n"
+		     "#   has all)\n");
 	assert_draws(result_csv, &r,
 		     "metric,mean,min,max,note\n"
 		     "wall,5,1,,\"a note of thirty-six columns, no more\"\n");
