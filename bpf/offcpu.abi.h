@@ -42,6 +42,7 @@ enum offcpu_how {
 	OFFCPU_YIELDED,   /* it gave up the CPU and could run on */
 	OFFCPU_THROTTLED, /* its cgroup's quota is used up */
 	OFFCPU_STOPPED,   /* by a signal or a debugger */
+	OFFCPU_FROZEN,    /* by its cgroup */
 	OFFCPU_BORN,      /* new: it has not run yet */
 	OFFCPU_ON_CPU,    /* it runs: by ticks, each for the time since the one before */
 	OFFCPU_IN_CALL,   /* it is in a system call, off the CPU or on it; nr is the call's code */

@@ -34,7 +34,7 @@ enum {
 	TASK_UNINTERRUPTIBLE = 0x02,
 	TASK_STOPPED_OR_TRACED = 0x0c,
 	TASK_DEAD = 0x80,
-	TASK_STATES_WAITING = 0xff,
+	TASK_STATES_WAITING = 0x90ff, /* with RTLOCK_WAIT and FROZEN */
 };
 
 /* Of its event loop, since the last wait for events. */

@@ -168,7 +168,9 @@ static __always_inline __u8 how_of(struct task_struct *task, bool preempt, __u32
 		return OFFCPU_PREEMPTED;
 	if (!state)
 		return OFFCPU_YIELDED;
-	return state & TASK_STOPPED_OR_TRACED ? OFFCPU_STOPPED : OFFCPU_BLOCKED;
+	if (state & TASK_STOPPED_OR_TRACED)
+		return OFFCPU_STOPPED;
+	return task_is_frozen(task, state) ? OFFCPU_FROZEN : OFFCPU_BLOCKED;
 }
 
 static __always_inline void begin_wait(struct thread *t, struct task_struct *task,

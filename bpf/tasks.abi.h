@@ -45,7 +45,8 @@ struct tasks_record {
 	__u8 has_regs; /* the user code's, as saved when it entered the kernel */
 	__u8 is_32_bit;
 	__u8 calls_32_bit; /* the syscall is one of i386: int $0x80, or is_32_bit */
-	__u8 pad[4];
+	__u8 frozen;       /* by its cgroup */
+	__u8 pad[3];
 	char comm[TASKS_COMM_BYTES];
 	__u64 kernel[TASKS_KERNEL_FRAMES];
 };

@@ -208,6 +208,7 @@ static __always_inline int list(struct bpf_iter__task *ctx, bool with_stack)
 	r->on_cpu = BPF_CORE_READ(task, on_cpu);
 	r->state = task_state(task) | BPF_CORE_READ(task, exit_state);
 	r->flags = BPF_CORE_READ(task, flags);
+	r->frozen = task_is_frozen(task, r->state);
 	bpf_core_read_str(r->comm, sizeof(r->comm), &task->comm);
 	take_times(task, r);
 	take_registers(task, s);

@@ -108,6 +108,18 @@ static __always_inline __u32 task_state(struct task_struct *task)
 	return BPF_CORE_READ(old, state);
 }
 
+/* include/linux/sched.h */
+enum { TASK_FROZEN = 0x8000, PF_FROZEN = 0x00010000, PF_IS_KTHREAD = 0x00200000 };
+
+/* By the freezer of its cgroup: v2 has a bit of the task; v1 a state since 6.1, a flag before,
+ * which means something else of later kernels' threads. */
+static __always_inline bool task_is_frozen(struct task_struct *task, __u32 state)
+{
+	if (state & TASK_FROZEN || (task->flags & (PF_FROZEN | PF_IS_KTHREAD)) == PF_FROZEN)
+		return true;
+	return bpf_core_field_exists(task->frozen) && BPF_CORE_READ_BITFIELD(task, frozen);
+}
+
 /* The syscall that a task is in, with its first argument, by the registers at its entry; -1 for an
  * exception. */
 #if defined(__TARGET_ARCH_x86)

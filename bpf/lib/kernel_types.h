@@ -186,6 +186,7 @@ struct task_struct {
 	unsigned int flags;
 	unsigned int in_execve : 1;
 	unsigned int in_iowait : 1;
+	unsigned int frozen : 1;
 	void *stack;
 	struct sched_entity se;
 	struct sched_info sched_info;

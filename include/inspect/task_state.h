@@ -20,6 +20,7 @@ struct task_state {
 	pid_t pid, tid;    /* of our own pid namespace */
 	pid_t own_tid;     /* of the task's; 0 unknown */
 	char state;        /* as /proc has it: R S D T t X Z P I */
+	bool frozen;       /* by the freezer of its cgroup; from /proc: not known */
 	bool on_cpu;       /* runs at this moment: its registers are not saved anywhere */
 	bool is_kernel;    /* a kernel thread, or a worker that the kernel made in a process */
 	bool is_32_bit;    /* its user code */

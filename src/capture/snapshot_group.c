@@ -81,6 +81,8 @@ static int compare_places(const struct snapshot_thread *a, const struct snapshot
 	if (!order)
 		order = compare(a->task.on_cpu, b->task.on_cpu);
 	if (!order)
+		order = compare(a->task.frozen, b->task.frozen);
+	if (!order)
 		order = strcmp(a->wait.call ? a->wait.call : "", b->wait.call ? b->wait.call : "");
 	return order ? order : compare_paths(&a->path, &b->path);
 }

@@ -403,6 +403,8 @@ static int label_of(struct wait_labels *l, struct waits *w, const struct offcpu_
 		return waits_label(w, "on-cpu", WAIT_RUNNING, ret);
 	case OFFCPU_THROTTLED:
 		return waits_label(w, "throttled", WAIT_THROTTLED, ret);
+	case OFFCPU_FROZEN:
+		return waits_label(w, "frozen", WAIT_STOPPED, ret);
 	case OFFCPU_STOPPED:
 		return waits_label(w, "stopped", WAIT_STOPPED, ret);
 	default:

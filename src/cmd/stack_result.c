@@ -17,6 +17,7 @@ static const struct column thread_columns[] = {
 	{"comm", "thread", CELL_TEXT, 0},
 	{"state", "state", CELL_TEXT, 0},
 	{"on_cpu", "on CPU", CELL_BOOL, 0},
+	{"frozen", "frozen", CELL_BOOL, COLUMN_DATA_ONLY},
 	{"since_ns", "for", CELL_NS, 0},
 	{"syscall", "call", CELL_TEXT, 0},
 	{"wait", "waits for", CELL_TEXT, COLUMN_CUT},
@@ -71,6 +72,7 @@ static void add_thread(struct result *r, size_t section, const struct snapshot *
 		cell_text(r, t->task.comm),
 		cell_text(r, (char[2]){t->task.state, 0}),
 		cell_bool(t->task.on_cpu),
+		cell_bool(t->task.frozen),
 		t->task.since_ns == TASK_STATE_TIME_UNKNOWN
 			? cell_null(r, "the kernel does not say")
 			: cell_u64(CELL_NS, t->task.since_ns),

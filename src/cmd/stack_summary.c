@@ -24,6 +24,8 @@ static const char *short_state(const struct task_state *t)
 		{'Z', "a zombie"}, {'X', "has ended"},  {'I', "idle"},    {'P', "parked"},
 	};
 
+	if (t->frozen && strchr("SD", t->state))
+		return "frozen";
 	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		if (t->state == states[i].letter)
 			return states[i].words;

@@ -26,6 +26,8 @@ static bool is_kernel(const struct snapshot *s, const struct symbol_at *at)
 
 const char *stack_state_words(const struct task_state *t)
 {
+	static const char frozen[] = "is frozen with its cgroup";
+
 	static const struct {
 		char letter;
 		const char *words;
@@ -40,6 +42,8 @@ const char *stack_state_words(const struct task_state *t)
 		{'P', "is parked"},
 	};
 
+	if (t->frozen && strchr("SD", t->state))
+		return frozen;
 	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		if (t->state == states[i].letter)
 			return states[i].words;
@@ -287,12 +291,18 @@ static const char *plural(size_t n)
 	return n == 1 ? "" : "s";
 }
 
+/* A letter, that no state has for those that are frozen. */
+static char count_as(const struct task_state *t)
+{
+	return t->frozen && strchr("SD", t->state) ? 'F' : t->state;
+}
+
 static void add_counts(struct strbuf *b, const struct snapshot *s)
 {
 	static const struct {
 		const char *letters, *words;
 	} kinds[] = {
-		{"S", "wait"},     {"D", "wait in D"}, {"R", "run or want a CPU"},
+		{"S", "wait"},     {"D", "wait in D"}, {"F", "frozen"}, {"R", "run or want a CPU"},
 		{"Tt", "stopped"}, {"ZX", "ended"},    {"IP", "idle"},
 	};
 	const char *separator = ": ";
@@ -301,7 +311,7 @@ static void add_counts(struct strbuf *b, const struct snapshot *s)
 		size_t n = 0;
 
 		for (size_t i = 0; i < s->threads.n; i++)
-			n += strchr(kinds[k].letters, s->threads.v[i].task.state) != NULL;
+			n += strchr(kinds[k].letters, count_as(&s->threads.v[i].task)) != NULL;
 		if (!n)
 			continue;
 		strbuf_printf(b, "%s%zu %s", separator, n, kinds[k].words);

@@ -183,6 +183,7 @@ static void convert(const struct tasks_record *r, uint64_t sched_now, struct tas
 		.tid = (pid_t)r->tid,
 		.own_tid = (pid_t)r->own_tid,
 		.state = task_state_letter(r->state),
+		.frozen = r->frozen,
 		.is_kernel = r->flags & (FLAG_KTHREAD | FLAG_IO_WORKER | FLAG_USER_WORKER),
 		.is_32_bit = r->is_32_bit,
 		.calls_32_bit = r->calls_32_bit,

@@ -102,6 +102,29 @@ kill $!
 kill -CONT $!
 wait
 
+# --- frozen by a cgroup, of v1 or v2 ---
+for freezer in 'freezer freezer.state FROZEN THAWED' 'unified cgroup.freeze 1 0' '. cgroup.freeze 1 0'; do
+	read -r where file on off <<<"$freezer"
+	group=/sys/fs/cgroup/$where/inspect-test-$$
+	{ [ -e "$(dirname "$group")/cgroup.procs" ] && mkdir "$group" && [ -e "$group/$file" ]; } 2>/dev/null || continue
+	frozen=1
+	/usr/bin/python3 -c 'while True: pass' &
+	spinner=$!
+	disown $spinner # the end would wait for it, frozen
+	on_exit "kill -9 $spinner; echo $off >'$group/$file'; sleep 0.2; rmdir '$group'"
+	until_used $spinner 0.01
+	echo $spinner >"$group/cgroup.procs"
+	echo $on >"$group/$file"
+	for _ in $(seq 100); do
+		"$INSPECT" stack -p $spinner --json >"$tmp/json" && [ "$(query '.threads[0].on_cpu')" = false ] && break
+	done
+	is "$(query '.threads[0].frozen')" true "frozen by $file"
+	like "$("$INSPECT" stack -p $spinner)" "$spinner [a-z0-9.]+: is frozen with its cgroup for " '… which is not D'
+	is "$("$INSPECT" offcpu -p $spinner -d 0.1 --json 2>/dev/null | jq -r '"\(.threads[0].stopped_percent) \(.waits[0].for)"')" \
+		'100 frozen' '… and not runnable'
+done
+[ "${frozen:-}" ] || skip 'no freezer of cgroups here' 3
+
 sleep 2 &
 exits 0 'a target that ends between snapshots' "$INSPECT" stack -p $! -n 50 -I 300ms --json
 ok '[ "$(jq .snapshots "$tmp/out")" -lt 50 ]' '… ends them'
