@@ -195,9 +195,11 @@ static int print(const struct offcpu_values *v, const struct recording *rec, str
 	for (size_t i = 0; i < rec->profile->notes.n; i++)
 		result_note(&r, "%s", rec->profile->notes.v[i]);
 	err = wait_groups_make(rec->waits, rec->profile, as_text && !v->all, &groups);
+	if (!err && as_text)
+		wait_groups_add_queues(&groups, rec->waits);
 	if (!err && groups.n)
-		result_note(&r, "time and share of a wait end with its wake-up; what follows is "
-				"runnable, above; p50 and p99 are up to 11 %% off");
+		result_note(&r, "a wait ends with its wake-up; from then on a thread is runnable, "
+				"until it runs; p50 and p99 are up to 11 %% off");
 	if (!err)
 		err = offcpu_tables(&r, &view);
 	if (err)

@@ -147,6 +147,7 @@ static void fill_group(const struct waits *w, const struct place *e, size_t n, u
 	g->next = next;
 }
 
+/* Ranks, and the order by them. */
 static void rank_groups(struct wait_groups *g)
 {
 	uint64_t all_ns = 0;
@@ -157,6 +158,24 @@ static void rank_groups(struct wait_groups *g)
 		g->v[i].rank = wait_site_ns(&g->v[i].sum) < all_ns / SHORT_PART ? 2
 			       : g->v[i].idle                                   ? 1
 										: 0;
+	if (g->n)
+		qsort(g->v, g->n, sizeof(*g->v), by_time);
+}
+
+void wait_groups_add_queues(struct wait_groups *g, const struct waits *w)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		struct wait_group *runnable = &g->v[i];
+
+		if (runnable->sum.reason != WAIT_RUNNABLE)
+			continue;
+		for (size_t k = 0; k < w->sites.n; k++)
+			if (w->sites.v[k].reason != WAIT_RUNNABLE)
+				runnable->woken_ns += w->sites.v[k].queue_ns;
+		runnable->sum.queue_ns += runnable->woken_ns;
+		rank_groups(g);
+		return;
+	}
 }
 
 void wait_groups_release(struct wait_groups *g)
@@ -200,7 +219,5 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 	if (throttled.sum.count)
 		ret->v[ret->n++] = throttled;
 	rank_groups(ret);
-	if (ret->n)
-		qsort(ret->v, ret->n, sizeof(*ret->v), by_time);
 	return 0;
 }

@@ -11,6 +11,7 @@ struct wait_group {
 	uint64_t label_ns;    /* of that label */
 	uint64_t site_ns;     /* of the site whose stack it has */
 	size_t n_labels;
+	uint64_t woken_ns;    /* of runnable ones, after wake-ups */
 	bool idle;            /* waits for work by design, or all through */
 	unsigned rank;        /* waits, then idle ones, then what is too short to matter */
 	uint32_t first;       /* site; the others by next, UINT32_MAX ends */
@@ -28,6 +29,10 @@ struct wait_groups {
 int wait_groups_make(const struct waits *w, const struct profile *p, bool together,
 		     struct wait_groups *ret);
 void wait_groups_release(struct wait_groups *g);
+
+/* For people: the time between wake-ups and running, which rows of waits are without, is added to
+ * the row of what could run. */
+void wait_groups_add_queues(struct wait_groups *g, const struct waits *w);
 
 /* Up to the wake-up; what follows until a CPU is free is the time of those that could run alone. */
 static inline uint64_t wait_site_ns(const struct wait_site *s)

@@ -94,9 +94,9 @@ static const struct column wait_columns[] = {
 	{"wait_ns", "time", CELL_NS, 0},
 	{"queue_ns", "queue", CELL_NS, COLUMN_DATA_ONLY},
 	{"count", "waits", CELL_COUNT, 0},
-	{"p50_ns", "p50", CELL_NS, 0},
-	{"p99_ns", "p99", CELL_NS, 0},
-	{"max_ns", "max", CELL_NS, 0},
+	{"p50_ns", "p50", CELL_NS, COLUMN_SPARE},
+	{"p99_ns", "p99", CELL_NS, COLUMN_SPARE},
+	{"max_ns", "max", CELL_NS, COLUMN_SPARE},
 	{"threads", "threads", CELL_COUNT, COLUMN_DATA_ONLY},
 	{"pid", "pid", CELL_COUNT, COLUMN_DATA_ONLY},
 	{"open", "open", CELL_COUNT, COLUMN_DATA_ONLY},
@@ -129,6 +129,9 @@ const char *offcpu_group_text(struct result *r, const struct waits *w, const str
 	const struct wait_label *l = &w->labels.v[g->sum.label];
 	int call = (int)strcspn(l->text, " ");
 
+	if (g->woken_ns)
+		return result_text(r, "%s (%.0f %% of it after wake-ups)", l->text,
+				   offcpu_percent(g->woken_ns, g->sum.queue_ns));
 	if (g->n_labels == 1)
 		return l->text;
 	/* Python's lock is two words in turn. */
