@@ -7,7 +7,7 @@
 #include <inspect/procfs.h>
 #include <time.h>
 
-enum { IDS_MAX = 1 << 20, CPU_MAX = 1 << 16, YOUNG_S = 10 };
+enum { IDS_MAX = 1 << 20, CPU_MAX = 1 << 16, YOUNG_S = 10, BUSY_PART = 5 };
 
 /* One number of a list such as 1,2,3 or, where allowed, 0-3. */
 static int parse_number(const char **at, uint64_t max, uint64_t *ret)
@@ -149,21 +149,23 @@ static int check_exists(pid_t pid, bool with_zombies, const struct host *host, s
 	return -ESRCH;
 }
 
-/* Start-up work (imports, caches, JIT) is not what a server does later. */
+/* Start-up work (imports, caches, JIT) is not what a server does later. One that has hardly run
+ * does none. */
 static int note_young(pid_t pid, struct target *t)
 {
 	struct proc_stat s;
 	struct timespec now;
-	uint64_t now_ns;
+	uint64_t now_ns, age_ns;
 
 	if (proc_stat_read(pid, 0, &s) || clock_gettime(CLOCK_BOOTTIME, &now))
 		return 0;
 	now_ns = (uint64_t)now.tv_sec * NSEC_PER_SEC + (uint64_t)now.tv_nsec;
-	if (now_ns < s.start_time_ns || now_ns - s.start_time_ns > YOUNG_S * NSEC_PER_SEC)
+	age_ns = now_ns - MIN(now_ns, s.start_time_ns);
+	if (age_ns > YOUNG_S * NSEC_PER_SEC || (s.utime_ns + s.stime_ns) * BUSY_PART < age_ns)
 		return 0;
 	return note_add(&t->hints,
 			"process %d is %.0f s old and may still be starting up; --delay TIME waits",
-			(int)pid, (double)(now_ns - s.start_time_ns) / 1e9);
+			(int)pid, (double)age_ns / 1e9);
 }
 
 /* A thread's id leads to its process, as in perf. */
