@@ -73,6 +73,9 @@ ok 'grep -qE "\[waiting: clock_nanosleep\]_\[k\];\[woken by an interrupt\]" "$tm
 	'an interrupt has none'
 ok 'grep -q "\[waiting: read pipe:\[[0-9]*\]\]_\[k\];\[woken by feeder\]_\[k\];.*;feeder;start_thread" "$tmp/wakers.folded"' \
 	'the writer of the pipe'
+"$INSPECT" report --json --top 1000 "$tmp/wakers.data" >"$tmp/wakers.json" 2>"$tmp/err"
+is "$(jq -r '[.functions[] | select(.self_weight > 0) | .function | select(test("^\\[(waiting: .*|runnable)\\]$") | not)] | join(" ")' "$tmp/wakers.json")" \
+	'' 'report: the time is that of who waited, not of who woke'
 
 # --- all of a thread's time -----------------------------------------------------------------------
 
@@ -132,39 +135,38 @@ done < <(grep ^spin "$tmp/truth")
 # --- beside libbpf-tools' offcputime, at the same time ---------------------------------------------
 
 if command -v offcputime >/dev/null; then
-	"$W/wait_shares" 60 >/dev/null &
-	program=$!
-	sleep 0.5
+	# Both are there before the program begins and until it has ended: what its threads wait for in
+	# their phases, both see from end to end, however busy the machine is.
+	mkfifo "$tmp/begin"
+	# theirs FUNCTION: ns of the worker's stacks with that function of the kernel; the frame pointer's way out of the
+	# C library leaves out who called it.
 	theirs() {
-		awk -v name="$1" '$1 == "-" { is = $2 == name } NF == 1 && $1 ~ /^[0-9]+$/ && is { n += $1 }
-			END { print n / 3e4 }' "$tmp/theirs"
+		awk -v name="$1" 'NF == 0 { stack = "" } NF == 1 && $1 ~ /^[0-9]+$/ { if (is && stack ~ name) n += $1 * 1000; is = 0 }
+			$1 == "-" { is = $2 == "worker" } NF == 1 && $1 ~ /^[a-z_]/ { stack = stack " " $1 }
+			END { printf "%d\n", n }' "$tmp/theirs"
 	}
-	ours() { jq --arg name "$1" '.threads[] | select(.comm == $name) | 100 - .running_percent' "$tmp/ours.json"; }
-	# Its window is another one, and it leaves out waits that are open at its ends: again where a busy
-	# machine made that more than it is.
+	# It has lost a stack when two fall on one place of its map: again then.
 	for _ in 1 2 3; do
-		offcputime -p $program 3 >"$tmp/theirs" 2>/dev/null &
-		sleep 0.5
-		"$INSPECT" offcpu --json -p $program -d 2 >"$tmp/ours.json" 2>"$tmp/err"
-		wait $!
-		paste <(theirs worker; theirs holder) <(ours worker; ours holder) |
-			awk '{ d = $1 - $2; far = far || d > 3 || d < -3 } END { exit far }' && break
+		"$W/wait_shares" 2 1 told <"$tmp/begin" >/dev/null &
+		program=$!
+		exec {begin}>"$tmp/begin"
+		offcputime -p $program 600 >"$tmp/theirs" 2>/dev/null &
+		other=$!
+		"$INSPECT" offcpu --json -p $program >"$tmp/ours.json" 2>"$tmp/err" &
+		us=$!
+		until grep -qs link_type /proc/$other/fdinfo/* && grep -qs link_type /proc/$us/fdinfo/*; do sleep 0.1; done
+		sleep 0.8
+		echo >&$begin
+		exec {begin}>&-
+		wait $program $us
+		kill -INT $other
+		wait $other
+		[ "$(theirs nanosleep)" = 0 ] || [ "$(theirs futex_wait)" = 0 ] || [ "$(theirs pipe_read)" = 0 ] || break
 	done
-	kill $program
-	for thread in worker holder; do
-		near "$(ours $thread)" "$(theirs $thread)" 3 "offcputime has the same time off the CPU: $thread"
+	for pair in sleep:nanosleep lock:futex_wait pipe:pipe_read; do
+		near "$(share "$(phase "$tmp/ours.json" "phase_${pair%:*}")" "$(theirs "${pair#*:}")")" 100 3 \
+			"offcputime has the same time, at the same stack: ${pair%:*}"
 	done
-	# Its largest stack of the worker is ours. The frame between a tracepoint and several programs
-	# comes and goes with us; a stack of its without the scheduler is one that it took too late.
-	largest=$(awk 'NF == 0 { stack = "" } NF == 1 && $1 ~ /^[0-9]+$/ && is { sum[stack] += $1 }
-		$1 == "-" { is = $2 == "worker" }
-		NF == 1 && $1 ~ /^[a-z_]/ && $1 !~ /^(__traceiter|bpf_)/ { stack = stack " " $1 }
-		END { for (s in sum) if (sum[s] > most && s ~ / schedule /) { most = sum[s]; kept = s } print kept }' "$tmp/theirs")
-	ours=$(jq -r '([.stacks[] | select(.function == "worker") | .wait] | unique) as $w |
-		([.waits[] | select(.wait as $n | $w | index($n))] | max_by(.wait_ns) | .wait) as $top |
-		[.stacks[] | select(.wait == $top and .kind == "kernel") | .function |
-			select(test("schedule|^\\[") | not)][0:3] | join(" ")' "$tmp/ours.json")
-	like "$largest" "schedule $ours" 'and its largest stack is the same'
 else
 	skip 'no offcputime (libbpf-tools)' 3
 fi

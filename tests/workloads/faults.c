@@ -2,8 +2,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * faults FILE SECONDS: maps the file, and for that long drops its pages from memory and touches them
- * again (touch_pages): page faults that wait for its file system. Ends by printing its own truth:
- * `major N` as getrusage(2) counts them, `touched NS` of wall time.
+ * again (touch_pages): page faults that wait for its file system. Ends by printing its own truth,
+ * of touching, where nothing else waits, `waits N` (voluntary switches, getrusage(2)), and of wall time
+ * `off NS` without a CPU.
  */
 #include "cpu_time.h"
 
@@ -35,8 +36,9 @@ NOINLINE int touch_pages(const volatile char *map, size_t bytes)
 int main(int argc, char **argv)
 {
 	int fd = argc > 2 ? open(argv[1], O_RDONLY) : -1;
-	uint64_t end_ns, touched_ns = 0;
-	struct rusage usage;
+	uint64_t end_ns, off_ns = 0;
+	struct rusage before, after;
+	long waits = 0;
 	struct stat s;
 	char *map;
 
@@ -47,16 +49,19 @@ int main(int argc, char **argv)
 		return 1;
 	end_ns = now_ns() + (uint64_t)(atof(argv[2]) * 1e9);
 	while (now_ns() < end_ns) {
-		uint64_t begin_ns;
+		uint64_t begin_ns, cpu_ns;
 
 		if (madvise(map, (size_t)s.st_size, MADV_DONTNEED) || fdatasync(fd) ||
 		    posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED))
 			return 1;
+		getrusage(RUSAGE_SELF, &before);
 		begin_ns = now_ns();
+		cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		touch_pages(map, (size_t)s.st_size);
-		touched_ns += now_ns() - begin_ns;
+		off_ns += now_ns() - begin_ns - (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu_ns);
+		getrusage(RUSAGE_SELF, &after);
+		waits += after.ru_nvcsw - before.ru_nvcsw;
 	}
-	getrusage(RUSAGE_SELF, &usage);
-	printf("major %ld\ntouched %llu\n", usage.ru_majflt, (unsigned long long)touched_ns);
+	printf("waits %ld\noff %llu\n", waits, (unsigned long long)off_ns);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* cflags: -O2 -fomit-frame-pointer */
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * wait_shares SECONDS [THREADS]: each thread `worker` sleeps 40 % of its time (phase_sleep), waits 30 %
+ * wait_shares SECONDS [THREADS [told]]: each thread `worker` sleeps 40 % of its time (phase_sleep), waits 30 %
  * for the_lock, which the thread `holder` has (phase_lock), 20 % for a pipe that the thread
  * `feeder` writes to (phase_pipe), and computes for 10 % (phase_compute). With THREADS above 1 they
- * only sleep and compute.
+ * only sleep and compute. `told`: it begins when a line comes from its standard input.
  * Ends by printing its own truth for the first worker: `sleep NS`, `lock NS`, `pipe NS` and
  * `compute NS` of wall time, `cpu NS`, `wall NS`.
  */
@@ -141,6 +141,8 @@ int main(int argc, char **argv)
 	if (argc < 2 || n < 1 || n > THREADS_MAX || pipe(ends))
 		return 1;
 	alone = n == 1;
+	if (argc > 3 && getchar() < 0)
+		return 1;
 	end_ns = now(CLOCK_MONOTONIC) + (uint64_t)(atof(argv[1]) * 1e9);
 	if (alone) {
 		start(holder, NULL, "holder");
