@@ -103,7 +103,7 @@ static int print_interval(void *ctx, const struct syscall_counts *counts, struct
 	struct trace_run *run = ctx;
 	CLEANUP(result_release) struct result r;
 	struct trace_view view = view_of(run, counts, t);
-	int err = run->v->locks ? trace_locks_merge(run->locks, t) : 0;
+	int err = run->v->locks ? trace_locks_merge(run->locks, counts, t) : 0;
 
 	result_init(&r, schema_of(run->v));
 	result_fact(&r, "elapsed_ns", "interval", cell_u64(CELL_NS, t->elapsed_ns));
@@ -173,7 +173,9 @@ static int report(struct trace_run *run)
 	CLEANUP(result_release) struct result r;
 	struct trace_view view = view_of(run, run->tracing.counts, &run->tracing.table);
 	const char *target = strbuf_str(&run->target_text);
-	int err = run->v->locks ? trace_locks_merge(run->locks, &run->tracing.table) : 0;
+	int err = run->v->locks
+			  ? trace_locks_merge(run->locks, run->tracing.counts, &run->tracing.table)
+			  : 0;
 
 	result_init(&r, schema_of(run->v));
 	trace_facts(&view, &run->tracing, strbuf_str(&run->target_given), &r);

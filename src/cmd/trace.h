@@ -205,7 +205,8 @@ int trace_locks_learn_rows(struct trace_locks *l, const struct syscall_table *t)
 
 /* The rows of one object's words become one, that of the object, and of each detail the lock; what
  * is found by a row's key is found no more. 0 or -ENOMEM. */
-int trace_locks_merge(const struct trace_locks *l, struct syscall_table *t);
+int trace_locks_merge(const struct trace_locks *l, const struct syscall_counts *counts,
+		      struct syscall_table *t);
 
 /* "_PyRuntime (GIL)", "0x7f…" when nothing was learnt; in the result's arena. code: the key's. */
 const char *trace_lock_name(const struct trace_locks *l, struct result *r, uint32_t pid,

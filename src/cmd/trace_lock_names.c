@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Names of locks are asked for while their process lives: a command's are gone with it. */
-#include "trace.h"
+#include "trace_locks.h"
 
 #include <inspect/lock_names.h>
 #include <inspect/procfs.h>
@@ -246,11 +246,15 @@ static int add_up_rows(const struct trace_locks *l, struct syscall_table *t,
 	return err;
 }
 
-int trace_locks_merge(const struct trace_locks *l, struct syscall_table *t)
+int trace_locks_merge(const struct trace_locks *l, const struct syscall_counts *counts,
+		      struct syscall_table *t)
 {
 	size_t n = t->rows.n;
 	CLEANUP(freep) struct renamed *ids = calloc(n + 1, sizeof(*ids));
-	int err = ids ? add_up_rows(l, t, ids) : -ENOMEM;
+	int err = ids ? lock_words_join(counts, t) : -ENOMEM;
+
+	if (!err)
+		err = add_up_rows(l, t, ids);
 
 	if (err || t->rows.n == n)
 		return err;

@@ -38,4 +38,7 @@ struct code_names;
 int lock_stacks_add(const struct trace_view *view, const struct lock_facts *f, size_t number,
 		    const char *lock, struct code_names *code, struct result *r);
 
+/* Of the two words of a condition the second gets the address of the first. 0 or -ENOMEM. */
+int lock_words_join(const struct syscall_counts *counts, struct syscall_table *t);
+
 #endif

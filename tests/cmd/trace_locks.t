@@ -64,7 +64,7 @@ else
 fi
 
 # --- moved from lock to lock: the program's own clock is the witness ---
-for what in requeue requeue2 late several anonymous; do
+for what in requeue requeue2 late several anonymous condition; do
 	in_background $what "$W/futexes" $what
 done
 in_background races "$W/futexes" races 100
@@ -72,6 +72,10 @@ wait
 look anonymous
 is "$(jq -r '.locks[0] | "\(.waits) \(.timeouts) \(.waiters) \(.pid)"' l.json)" '10 10 2 null' 'a lock in memory without a file, shared by fork, is one'
 like "$(jq -r '.locks[0].lock' l.json)" '^\[shared memory [0-9]+\]\+0x14$' '… by its place in that'
+look condition
+is "$(jq -r '[.locks[] | select(.kind == "condition" and .waits > 20) | .lock | startswith("queue+0x")] | tostring' l.json)" '[true]' \
+	'the two words of a condition within another variable are one lock'
+is "$(jq '[.locks[] | select(.kind == "condition" and .waits > 20)][0] | .waiters' l.json)" 2 '… with the waits at both'
 look races
 is "$(jq -r '.locks[0] | "\(.waits) \(.eagain) \(.total_ns)"' l.json)" '0 100 0' 'calls that come too late to wait are no waits'
 # moved WHAT: the locks that the program speaks of, beside its own words

@@ -8,6 +8,7 @@
  *   late       the same, but nobody wakes at `to`: one waiter's time is up, one waits on at the end
  *   races N    N calls that come too late to wait (EAGAIN) at `first`
  *   anonymous  two processes wait 20 ms each, 5 times, at one word of shared anonymous memory
+ *   condition  two threads wait for a condition within another variable, which is given 200 times
  *   several    a thread waits at `first` and `second` (futex_waitv), and is woken at `second`
  */
 #include <errno.h>
@@ -187,6 +188,42 @@ static void anonymous(void)
 		;
 }
 
+struct queue {
+	char before[24];
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	int times;
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+
+static void *wait_for_more(void *arg)
+{
+	pthread_mutex_lock(&queue.lock);
+	for (int seen = 0; seen < 200;) {
+		while (queue.times == seen)
+			pthread_cond_wait(&queue.more, &queue.lock);
+		seen = queue.times;
+	}
+	pthread_mutex_unlock(&queue.lock);
+	return arg;
+}
+
+static void condition(void)
+{
+	pthread_t threads[2];
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&threads[i], NULL, wait_for_more, NULL);
+	for (int i = 0; i < 200; i++) {
+		usleep(2000);
+		pthread_mutex_lock(&queue.lock);
+		queue.times++;
+		pthread_cond_broadcast(&queue.more);
+		pthread_mutex_unlock(&queue.lock);
+	}
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -199,6 +236,8 @@ int main(int argc, char **argv)
 		several();
 	else if (!strcmp(what, "races"))
 		races(argc > 2 ? atoi(argv[2]) : 1);
+	else if (!strcmp(what, "condition"))
+		condition();
 	else if (!strcmp(what, "anonymous"))
 		anonymous();
 	else
