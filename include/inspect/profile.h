@@ -148,6 +148,7 @@ static inline void profile_freep(struct profile **p)
 }
 
 int profile_add_event(struct profile *p, const char *name, const char *unit, uint32_t *ret_event);
+/* Once, however often it is said. 0 or -ENOMEM. */
 int profile_note(struct profile *p, const char *fmt, ...) PRINTF(2, 3);
 
 int profile_frame(struct profile *p, const struct frame *f, uint32_t *ret_frame);

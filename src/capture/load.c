@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { KALLSYMS_HEAD_LINES = 20000 };
+enum { KALLSYMS_HEAD_LINES = 20000, NOTES_MAX = 256 };
 
 /* An input is a perf.data file, or text; from a file or a pipe. */
 struct input {
@@ -176,7 +176,7 @@ static void read_notes(struct profile *p, const char *text)
 			p->naming_cpu_ns = v;
 		else if (sscanf(line, "freq_hz=%llu", &v) == 1)
 			read_frequency(p, v);
-		else if (str_starts(line, "note="))
+		else if (str_starts(line, "note=") && p->notes.n < NOTES_MAX)
 			profile_note(p, "%.*s", (int)MIN(n - 5, (size_t)1000), line + 5);
 		line += n + (line[n] == '\n');
 	}

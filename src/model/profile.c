@@ -100,6 +100,12 @@ int profile_note(struct profile *p, const char *fmt, ...)
 	va_end(args);
 	if (n < 0)
 		return -ENOMEM;
+	for (size_t i = 0; i < p->notes.n; i++) {
+		if (str_eq(p->notes.v[i], text)) {
+			free(text);
+			return 0;
+		}
+	}
 	if (array_push(&p->notes, text)) {
 		free(text);
 		return -ENOMEM;
