@@ -10,7 +10,7 @@
 /* --- the kernel's side ------------------------------------------------------------------------ */
 
 /* So much code takes long, unless its rows are on disk. */
-#define QUICK_BYTES (2u << 20)
+#define QUICK_BYTES (1u << 20)
 
 int unwind_rows_of_tables(void *ctx, const struct dso *d, bool quick, struct unwind_rows *ret)
 {

@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#define PRELOAD_NS_MOST (100 * NSEC_PER_MSEC)
+#define PRELOAD_NS_MOST (50 * NSEC_PER_MSEC)
 
 enum { FILES_MAX = 64, LINE_BYTES = 256 };
 

@@ -8,7 +8,7 @@
 /*
  * The program that execvp(3) would find by that name, the interpreters of a script, and what they
  * need: PT_INTERP, and each DT_NEEDED, by the interpreter's folder, /lib and /usr/lib. Files whose
- * rows take long to make are left out, and so is what is left after 100 ms. Whatever is not found
+ * rows take long to make are left out, and so is what is left after 50 ms. Whatever is not found
  * or not understood is met when it runs. 0 or -ENOMEM.
  */
 int unwind_preload(struct unwind_processes *u, const char *command);

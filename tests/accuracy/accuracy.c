@@ -41,7 +41,7 @@ struct score {
 	unsigned shown;
 };
 
-static int rows_of(void *ctx, const struct dso *d, struct unwind_rows *ret)
+static int rows_of(void *ctx, const struct dso *d, bool quick UNUSED, struct unwind_rows *ret)
 {
 	const struct unwind_table *t;
 	int err = unwind_tables_get(ctx, d, true, &t);
