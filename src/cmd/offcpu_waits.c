@@ -93,7 +93,7 @@ static const struct column wait_columns[] = {
 	{"percent", "share", CELL_PERCENT, 0},
 	{"wait_ns", "time", CELL_NS, 0},
 	{"queue_ns", "queue", CELL_NS, COLUMN_DATA_ONLY},
-	{"count", "waits", CELL_COUNT, 0},
+	{"count", "waits", CELL_COUNT, COLUMN_SPARE},
 	{"p50_ns", "p50", CELL_NS, COLUMN_SPARE},
 	{"p99_ns", "p99", CELL_NS, COLUMN_SPARE},
 	{"max_ns", "max", CELL_NS, COLUMN_SPARE},
@@ -130,7 +130,7 @@ const char *offcpu_group_text(struct result *r, const struct waits *w, const str
 	int call = (int)strcspn(l->text, " ");
 
 	if (g->woken_ns)
-		return result_text(r, "%s (%.0f %% of it after wake-ups)", l->text,
+		return result_text(r, "%s (%.0f %% woken)", l->text,
 				   offcpu_percent(g->woken_ns, g->sum.queue_ns));
 	if (g->n_labels == 1)
 		return l->text;

@@ -268,6 +268,8 @@ ok 'grep -A3 "^#[0-9]* futex, [5-9] locks" "$tmp/screen" | grep -q "^    kernel 
 ok '"$INSPECT" report --csv "$tmp/pool.data" 2>/dev/null | grep -q "_PyRuntime (GIL)"' 'the GIL by its name'
 is "$("$python" -c 'import sys; print(max(len(l.rstrip("\n")) for l in open(sys.argv[1], encoding="utf-8")) <= 80)' \
 	<(tail -n +2 "$tmp/screen"))" True 'in 80 columns, but for the path of a file'
+is "$(awk '/ runnable \([0-9]+ % woken\)/ { print $2 }' "$tmp/screen")" "$(awk '/ all [0-9]+ threads$/ { print $5; exit }' "$tmp/screen")" \
+	'what was runnable: as much in its row as in the total'
 is "$("$INSPECT" flame --folded "$tmp/pool.data" 2>/dev/null | grep -cE '__traceiter_|bpf_trace')" 0 \
 	'no frame of ours is in the profile'
 
