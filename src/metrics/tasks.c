@@ -70,6 +70,11 @@ static const struct task_times *find_hottest(const struct interval *i, struct ch
 	return hottest;
 }
 
+static const char *delay_source(const struct task_table *t)
+{
+	return t->delay_source ? t->delay_source : t->source;
+}
+
 /* The thread that waits most for a CPU: another one than the hottest. Of a target its processes
  * say it. */
 static void run_queue_row(const struct interval *i, struct use_report *r)
@@ -103,8 +108,7 @@ static void run_queue_row(const struct interval *i, struct use_report *r)
 		      worst ? report_text(r, "%s/%u", worst->comm, worst->tid) : "");
 	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * most, 100));
 	if (v)
-		v->source = i->tasks_now->table.delay_source ? i->tasks_now->table.delay_source
-							     : i->tasks_now->table.source;
+		v->source = delay_source(&i->tasks_now->table);
 }
 
 static void hottest_row(const struct interval *i, struct use_report *r)
@@ -141,7 +145,7 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * c.delay, 100));
 	if (v) {
 		v->not_judged = true;
-		v->source = i->tasks_now->table.source;
+		v->source = delay_source(&i->tasks_now->table);
 	}
 }
 
