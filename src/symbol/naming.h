@@ -19,7 +19,6 @@ struct naming {
 	bool *entry;               /* by frame: inside the function at the file's e_entry */
 	ARRAY(struct symbol_at) at;
 	struct strbuf text;  /* scratch for one name */
-	bool jit_remedy;     /* what writes perf maps is said once */
 	unsigned file_notes; /* notes about files so far; above FILE_NOTES_MAX they are counted */
 	struct debuginfod debuginfod;
 };

@@ -221,10 +221,13 @@ static const char *refusal(int err)
 	}
 }
 
+/* Files have the time of the last tick, which can be late. */
+#define WRITTEN_LATE_NS (50 * NSEC_PER_MSEC)
+
 /* What bounds the time in which a program can have written its map, CLOCK_BOOTTIME. */
 struct writing {
 	uint64_t from_ns, until_ns; /* 0: not known */
-	bool next;                  /* a program after it makes code too */
+	bool previous, next;        /* a program before it, or after it, makes code too */
 };
 
 static struct writing writing_of(const struct naming *w, const struct dso *d)
@@ -246,32 +249,39 @@ static struct writing writing_of(const struct naming *w, const struct dso *d)
 		r.from_ns = MAX(r.from_ns, d->began_ns + asleep_ns);
 	if (d->ended_ns)
 		r.until_ns = d->ended_ns + asleep_ns;
-	for (size_t i = 0; i < t->dsos.n; i++)
-		r.next |= d->ended_ns && t->dsos.v[i]->kind == DSO_JIT &&
-			  t->dsos.v[i]->pid == d->pid && t->dsos.v[i]->began_ns >= d->ended_ns;
+	for (size_t i = 0; i < t->dsos.n; i++) {
+		const struct dso *other = t->dsos.v[i];
+
+		if (other == d || other->kind != DSO_JIT || other->pid != d->pid)
+			continue;
+		r.next |= d->ended_ns && other->began_ns >= d->ended_ns;
+		r.previous |= other->ended_ns && other->ended_ns <= d->began_ns;
+	}
 	return r;
 }
 
-/*
- * Why a map is another program's, NULL if it is the one's whose code is to be named: those that a
- * process execs one after the other write to one path. Files have the time of the last tick; a map
- * of the tick of an exec is the later program's, if that one makes code.
- */
+/* Why a map is not used for a program, NULL if it is: those that a process execs one after the other
+ * write to one path. */
 static const char *other_program(const struct naming *w, const struct dso *d, int fd)
 {
+	static const char unclear[] = "was written about when the process executed another "
+				      "program, which makes code too: it may be of either";
 	struct writing r = writing_of(w, d);
-	struct timespec tick = {0};
-	int64_t written_ns;
+	uint64_t written_ns;
 	struct stat st;
 
-	if (fstat(fd, &st) || clock_getres(CLOCK_REALTIME_COARSE, &tick))
+	if (fstat(fd, &st))
 		return NULL;
-	written_ns = (int64_t)(st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec +
-			       clock_boottime_ns() - clock_realtime_ns());
-	if (written_ns + tick.tv_nsec < (int64_t)r.from_ns)
+	written_ns = (uint64_t)st.st_mtim.tv_sec * NSEC_PER_SEC + (uint64_t)st.st_mtim.tv_nsec +
+		     clock_boottime_ns() - clock_realtime_ns();
+	if (written_ns + WRITTEN_LATE_NS < r.from_ns)
 		return "is of the program before: nothing was written to it since this one began";
-	if (r.until_ns && written_ns + (r.next ? tick.tv_nsec : 0) >= (int64_t)r.until_ns)
+	if (r.previous && written_ns < r.from_ns)
+		return unclear;
+	if (r.until_ns && written_ns >= r.until_ns)
 		return "is of the program after: it was written when this one had ended";
+	if (r.next && written_ns + WRITTEN_LATE_NS >= r.until_ns)
+		return unclear;
 	return NULL;
 }
 
@@ -279,20 +289,22 @@ static const char *other_program(const struct naming *w, const struct dso *d, in
 static int note_no_map(struct naming *w, const struct dso *d, int err, const char *why)
 {
 	uint32_t pid = d->fd >= 0 ? d->ns_pid : d->pid;
-	const char *remedy = w->jit_remedy ? ""
-					   : " (node --perf-basic-prof, python -X perf and java "
-					     "-XX:+DumpPerfMapAtExit write one)";
+	int err_note;
 
 	if (w->file_notes++ >= FILE_NOTES_MAX)
 		return 0;
-	w->jit_remedy |= err == -ENOENT;
-	if (err == -ENOENT)
+	if (err != -ENOENT)
 		return profile_note(w->p,
-				    "pid %u: code made at run time has no names: there is "
-				    "no /tmp/perf-%u.map%s",
-				    d->pid, pid, remedy);
-	return profile_note(w->p, "pid %u: code made at run time has no names: /tmp/perf-%u.map %s",
-			    d->pid, pid, why ? why : refusal(err));
+				    "pid %u: code made at run time has no names: /tmp/perf-%u.map "
+				    "%s",
+				    d->pid, pid, why ? why : refusal(err));
+	err_note = profile_note(w->p,
+				"pid %u: code made at run time has no names: there is no "
+				"/tmp/perf-%u.map",
+				d->pid, pid);
+	return err_note ? err_note
+			: profile_note(w->p, "node --perf-basic-prof, python -X perf and java "
+					     "-XX:+DumpPerfMapAtExit write a map of such names");
 }
 
 int naming_jit(struct naming *w, const uint32_t *frames, size_t n)

@@ -344,12 +344,13 @@ static void vdso(void **state)
 	profile_free(p);
 }
 
-static struct dso *add_jit(struct profile *p, uint32_t pid)
+/* The program of the pid that began then. */
+static struct dso *add_jit(struct profile *p, uint32_t pid, uint64_t began_ns)
 {
 	struct mmap_event m = {.pid = pid, .path = ""};
 	uint32_t dso = 0;
 
-	assert_int_equal(dso_table_add(&p->processes.dsos, &m, 0, &dso), 0);
+	assert_int_equal(dso_table_add(&p->processes.dsos, &m, began_ns, &dso), 0);
 	return p->processes.dsos.dsos.v[dso];
 }
 
@@ -362,10 +363,10 @@ static void code_made_at_run_time(void **state)
 	(void)state;
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	write_text(path, "7f0000001000 100 function main() file.js:1\n");
-	dso = add_jit(p, (uint32_t)getpid())->id;
+	dso = add_jit(p, (uint32_t)getpid(), 0)->id;
 	named = add_frame(p, dso, 0x7f0000001010, FRAME_JIT);
 	nameless = add_frame(p, dso, 0x7f0000002000, FRAME_JIT);
-	lost = add_frame(p, add_jit(p, 4194304)->id, 0x7f0000001010, FRAME_JIT);
+	lost = add_frame(p, add_jit(p, 4194304, 0)->id, 0x7f0000001010, FRAME_JIT);
 	unmapped = add_frame(p, DSO_ID_UNKNOWN, 0x1010, FRAME_NATIVE);
 	symbolize(p, true);
 	unlink(path);
@@ -375,8 +376,9 @@ static void code_made_at_run_time(void **state)
 	assert_true(symbol_of(p, nameless)->unknown);
 	assert_string_equal(name_of(p, lost), "[jit] 0x7f0000001010"); /* no map at all */
 	assert_true(has_note(p, "pid 4194304: code made at run time has no names: there is no "
-				"/tmp/perf-4194304.map (node --perf-basic-prof, python -X perf "
-				"and java -XX:+DumpPerfMapAtExit write one)"));
+				"/tmp/perf-4194304.map"));
+	assert_true(has_note(p, "node --perf-basic-prof, python -X perf and java "
+				"-XX:+DumpPerfMapAtExit write a map of such names"));
 	assert_string_equal(name_of(p, unmapped), "[unmapped] 0x1010");
 	assert_true(symbol_of(p, unmapped)->unknown);
 	profile_free(p);
@@ -386,7 +388,7 @@ static void code_made_at_run_time(void **state)
 static void a_map_is_of(int began_s, int ended_s, bool monotonic, const char *other)
 {
 	struct profile *p = new_profile();
-	struct dso *d = add_jit(p, (uint32_t)getpid());
+	struct dso *d = add_jit(p, (uint32_t)getpid(), 0);
 	uint32_t frame = add_frame(p, d->id, 0x7f0000001010, FRAME_JIT);
 	uint64_t now_ns = clock_now_ns();
 
@@ -420,6 +422,45 @@ static void maps_of_other_programs(void **state)
 	a_map_is_of(0, -9, true, after);
 	a_map_is_of(9, 18, false, NULL); /* times of another clock say nothing */
 	unlink(path);
+}
+
+/* Of two programs of one process that make code, an exec between them: the map is written so many
+ * ms after it. */
+static void a_map_about_an_exec(int after_ms, const char *name_before, const char *name_after,
+				size_t n_notes)
+{
+	struct profile *p = new_profile();
+	struct dso *before, *after;
+	uint32_t frames[2];
+	char path[64];
+
+	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
+	write_text(path, "7f0000001000 100 mine\n");
+	p->monotonic = true;
+	p->end_ns = clock_now_ns();
+	before = add_jit(p, (uint32_t)getpid(), 0);
+	before->ended_ns = p->end_ns - (uint64_t)(after_ms * (int64_t)NSEC_PER_MSEC);
+	after = add_jit(p, (uint32_t)getpid(), before->ended_ns);
+	assert_int_not_equal(before->id, after->id);
+	frames[0] = add_frame(p, before->id, 0x7f0000001010, FRAME_JIT);
+	frames[1] = add_frame(p, after->id, 0x7f0000001010, FRAME_JIT);
+	symbolize(p, true);
+	unlink(path);
+	assert_string_equal(name_of(p, frames[0]), name_before);
+	assert_string_equal(name_of(p, frames[1]), name_after);
+	assert_int_equal(p->notes.n, n_notes);
+	profile_free(p);
+}
+
+/* A file may have a time of up to 50 ms before it was written. */
+static void maps_about_an_exec(void **state)
+{
+	static const char none[] = "[jit] 0x7f0000001010";
+
+	(void)state;
+	a_map_about_an_exec(2000, none, "mine", 1);
+	a_map_about_an_exec(-15, none, none, 1);
+	a_map_about_an_exec(-2000, "mine", none, 1);
 }
 
 static void names_from_the_recording(void **state)
@@ -587,6 +628,7 @@ int main(void)
 		cmocka_unit_test(vdso),
 		cmocka_unit_test(code_made_at_run_time),
 		cmocka_unit_test(maps_of_other_programs),
+		cmocka_unit_test(maps_about_an_exec),
 		cmocka_unit_test(names_from_the_recording),
 		cmocka_unit_test(stacks_that_reach_no_entry_point),
 		cmocka_unit_test(many_addresses_are_fast),

@@ -2,7 +2,7 @@
 /*
  * jitmap SECONDS [NAME|- [SECONDS …]]: machine code in an anonymous page, which keeps a frame
  * pointer, burns CPU and calls the C function called_from_jit, which burns too. With NAME it has
- * that name in /tmp/perf-PID.map, which stays. Prints `jit NS` (callees included) and `callback
+ * that name in /tmp/perf-PID.map, written after 0.1 s, which stays. Prints `jit NS` (callees included) and `callback
  * NS`; then execs itself with the rest of its arguments: all these have the page at one address.
  */
 #include "cpu_time.h"
@@ -77,9 +77,11 @@ int main(int argc, char **argv)
 	memcpy(page, code, sizeof(code));
 	if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
 		return 77;
-	if (argc > 2 && strcmp(argv[2], "-"))
-		write_map(page, argv[2]);
 	memcpy(&jit, &page, sizeof(jit));
+	if (argc > 2 && strcmp(argv[2], "-")) {
+		call_jit(jit, clock_ns(CLOCK_MONOTONIC) + 100000000);
+		write_map(page, argv[2]);
+	}
 	call_jit(jit, end_ns);
 	printf("jit %llu\ncallback %llu\n", (unsigned long long)clock_ns(CLOCK_THREAD_CPUTIME_ID),
 	       (unsigned long long)callback_ns);
