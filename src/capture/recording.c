@@ -456,7 +456,7 @@ static char *file_notes(const struct session *s)
 	/* The attr has the period that became of it. */
 	if (s->compact && attr->freq)
 		strbuf_printf(&b, "freq_hz=%llu\n", (unsigned long long)attr->sample_freq);
-	/* Those of names too, which are stored as they were found. Their paths may hold anything. */
+	/* Those of names too: they are stored as they were found. Paths may hold anything. */
 	for (size_t i = 0; i < p->notes.n; i++)
 		strbuf_printf(&b, "note=%.*s\n", (int)strcspn(p->notes.v[i], "\n"), p->notes.v[i]);
 	if (strbuf_take(&b, &text))

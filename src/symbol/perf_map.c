@@ -260,8 +260,8 @@ static struct writing writing_of(const struct naming *w, const struct dso *d)
 	return r;
 }
 
-/* Why a map is not used for a program, NULL if it is: those that a process execs one after the other
- * write to one path. */
+/* Why a map is not used for a program, NULL if it is: those that a process execs one after the
+ * other write to one path. */
 static const char *other_program(const struct naming *w, const struct dso *d, int fd)
 {
 	static const char unclear[] = "was written about when the process executed another "
