@@ -27,7 +27,8 @@ enum {
 	FUTEX_IS_LOCK_PI = 6,
 	FUTEX_IS_WAIT_BITSET = 9,
 	FUTEX_IS_LOCK_PI2 = 13,
-	LOCKED_WITH_WAITERS = 2, /* the state of a mutex in glibc, Go and Rust */
+	LOCKED_WITH_WAITERS = 2,        /* the state of a mutex in glibc, Go and Rust */
+	MUSL_WRITE_LOCKED = 0xffffffff, /* with waiters: pthread_rwlock_timedrdlock.c */
 	FRAME_BYTES = 1024,
 	CGROUP_DEPTH = 32,
 	E_AGAIN = 11,
@@ -180,14 +181,19 @@ static __always_inline enum vitals_wait kind_of(const struct futex_call *c)
 		return VITALS_NO_LOCK;
 	if (is_owned(val))
 		return VITALS_LOCK;
-	if (val != LOCKED_WITH_WAITERS)
-		return VITALS_NO_LOCK;
 	if (command == FUTEX_IS_WAIT)
-		return VITALS_LOCK_OR_JOIN;
-	/* Conditions have any value, also this one, in glibc since 2.41 and in Rust. glibc gives a
+		return val == MUSL_WRITE_LOCKED     ? VITALS_RWLOCK_OR_POST
+		       : val == LOCKED_WITH_WAITERS ? VITALS_LOCK_OR_JOIN
+						    : VITALS_NO_LOCK;
+	/* Conditions have any value, also a lock's, in glibc since 2.41 and in Rust. glibc gives a
 	 * timeout, or a clock without one; Rust gives neither. */
-	return c->op & FUTEX_BY_REALTIME || c->timeout_va ? VITALS_LOCK_OR_TIMED
-							  : VITALS_LOCK_OR_CONDITION;
+	if (!(c->op & FUTEX_BY_REALTIME) && !c->timeout_va)
+		return val == LOCKED_WITH_WAITERS ? VITALS_LOCK_OR_CONDITION : VITALS_NO_LOCK;
+	if (val == LOCKED_WITH_WAITERS)
+		return VITALS_LOCK_OR_TIMED;
+	return val == VITALS_RW_WORDS || (val & VITALS_RW_VALUES) == VITALS_RW_READERS
+		       ? VITALS_RWLOCK_OR_TIMED
+		       : VITALS_NO_LOCK;
 }
 
 static __always_inline __u64 user_word(__u64 user_va)
@@ -206,18 +212,47 @@ static __always_inline bool is_descriptor(__u64 user_va)
 	       user_word(user_word(user_va + VITALS_THREAD_NEXT) + VITALS_THREAD_PREV) == user_va;
 }
 
-/* By what the caller's memory says. */
-static __always_inline bool is_lock(enum vitals_wait kind, __u64 user_va)
+static __always_inline __u64 rwlock_at(__u64 user_va, unsigned int word)
 {
-	__u32 owner = 0;
+	struct vitals_rwlock l;
+
+	return !bpf_probe_read_user(&l, sizeof(l), (void *)(user_va - word)) &&
+			       vitals_is_rwlock(&l, word)
+		       ? user_va - word
+		       : 0;
+}
+
+/* Its address, by what the caller's memory says; 0 it is none. */
+static __noinline __u64 rwlock_of(__u64 user_va)
+{
+	static const unsigned int words[] = VITALS_RW_WAITED_WORDS;
+	__u64 at = 0;
+
+	for (unsigned int i = 0; i < sizeof(words) / sizeof(*words) && !at; i++)
+		at = rwlock_at(user_va, words[i]);
+	return at;
+}
+
+/* The lock's address, by what the caller's memory says; 0 it is none. */
+static __always_inline __u64 lock_of(enum vitals_wait kind, const struct futex_call *c)
+{
+	__u32 word = 0;
 
 	if (kind == VITALS_LOCK_OR_JOIN)
-		return !is_descriptor(user_va - VITALS_SELF_BEFORE);
-	if (kind == VITALS_LOCK_OR_TIMED) {
-		bpf_probe_read_user(&owner, sizeof(owner), (void *)(user_va + VITALS_OWNER_OFFSET));
-		return owner && !(owner & ~VITALS_PID_BITS);
+		return is_descriptor(c->user_va - VITALS_SELF_BEFORE) ? 0 : c->user_va;
+	if (kind == VITALS_RWLOCK_OR_POST) {
+		bpf_probe_read_user(&word, sizeof(word), (void *)(c->user_va + VITALS_FLAG_OFFSET));
+		return (word ^ c->op) & VITALS_PRIVATE ? c->user_va : 0;
 	}
-	return kind != VITALS_NO_LOCK;
+	if (kind == VITALS_LOCK_OR_TIMED) {
+		bpf_probe_read_user(&word, sizeof(word),
+				    (void *)(c->user_va + VITALS_OWNER_OFFSET));
+		if (word && !(word & ~VITALS_PID_BITS))
+			return c->user_va;
+	}
+	if (kind == VITALS_LOCK_OR_TIMED || kind == VITALS_RWLOCK_OR_TIMED)
+		return rwlock_of(c->user_va);
+	return kind != VITALS_NO_LOCK ? c->user_va : 0;
 }
 
 static __always_inline void count_dropped(void)
@@ -254,9 +289,10 @@ static __always_inline void begin_wait(struct task_struct *task)
 {
 	struct futex_call c;
 	enum vitals_wait kind = wait_of(task, &c);
+	__u64 lock_va = lock_of(kind, &c);
 
-	if (is_lock(kind, c.user_va))
-		put_wait(task, c.user_va, BPF_ANY);
+	if (lock_va)
+		put_wait(task, lock_va, BPF_ANY);
 }
 
 static __always_inline void end_wait(struct task_struct *task)
@@ -341,7 +377,7 @@ static __always_inline __u32 user_limit(struct task_struct___tasks *t, struct cr
 
 /* One that slept before on_switch was attached. It may be awake again before its wait is in the
  * map. Its memory is not at hand: the tool looks at that. */
-static __always_inline enum vitals_wait find_wait(struct task_struct *task)
+static __always_inline enum vitals_wait find_wait(struct task_struct *task, __u32 *ret_private)
 {
 	__u32 tid = BPF_CORE_READ(task, pid);
 	struct futex_call c;
@@ -350,6 +386,7 @@ static __always_inline enum vitals_wait find_wait(struct task_struct *task)
 	if (kind == VITALS_NO_LOCK || kind == VITALS_LOCK_OR_CONDITION ||
 	    !put_wait(task, c.user_va, BPF_NOEXIST))
 		return VITALS_NO_LOCK;
+	*ret_private = c.op & VITALS_PRIVATE;
 	if (wait_of(task, &c) == kind)
 		return kind;
 	bpf_map_delete_elem(&waiting, &tid);
@@ -387,7 +424,7 @@ int each_task(struct bpf_iter__task *ctx)
 	r.comm[sizeof(r.comm) - 1] = 0;
 	r.waiting_key = BPF_CORE_READ(task, pid);
 	if (shared.finds_waits)
-		r.found = find_wait(task);
+		r.found = find_wait(task, &r.found_private);
 	w = bpf_map_lookup_elem(&waiting, &r.waiting_key);
 	if (w) {
 		r.lock_va = w->lock.user_va;

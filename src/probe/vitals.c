@@ -246,24 +246,60 @@ static bool is_descriptor(uint32_t pid, uint64_t user_va)
 	       memory_read(pid, word + VITALS_THREAD_PREV, &word, sizeof(word)) && word == user_va;
 }
 
-/* Whether what slept already is a lock, by its process's memory; where that cannot be read, it is
- * none. */
-static bool is_lock(const struct vitals_record *r)
+static uint64_t rwlock_of(uint32_t pid, uint64_t user_va)
 {
-	uint32_t owner = 0;
+	static const unsigned words[] = VITALS_RW_WAITED_WORDS;
+	struct vitals_rwlock l;
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (memory_read(pid, user_va - words[i], &l, sizeof(l)) &&
+		    vitals_is_rwlock(&l, words[i]))
+			return user_va - words[i];
+	return 0;
+}
+
+/* The lock for which a thread slept already, by its process's memory, as lock_of() of vitals.bpf.c;
+ * 0 it is none, also where that cannot be read. */
+static uint64_t lock_of(const struct vitals_record *r)
+{
+	uint64_t at = r->lock_va;
+	uint32_t word = 0;
 
 	if (r->found == VITALS_LOCK_OR_JOIN)
-		return !is_descriptor(r->pid, r->lock_va - VITALS_SELF_BEFORE);
-	if (r->found == VITALS_LOCK_OR_TIMED)
-		return memory_read(r->pid, r->lock_va + VITALS_OWNER_OFFSET, &owner,
-				   sizeof(owner)) &&
-		       owner && owner <= VITALS_PID_BITS;
-	return true;
+		return is_descriptor(r->pid, at - VITALS_SELF_BEFORE) ? 0 : at;
+	if (r->found == VITALS_RWLOCK_OR_POST)
+		return memory_read(r->pid, at + VITALS_FLAG_OFFSET, &word, sizeof(word)) &&
+				       (word ^ r->found_private) & VITALS_PRIVATE
+			       ? at
+			       : 0;
+	if (r->found == VITALS_LOCK_OR_TIMED &&
+	    memory_read(r->pid, at + VITALS_OWNER_OFFSET, &word, sizeof(word)) && word &&
+	    word <= VITALS_PID_BITS)
+		return at;
+	return r->found == VITALS_LOCK_OR_TIMED || r->found == VITALS_RWLOCK_OR_TIMED
+		       ? rwlock_of(r->pid, at)
+		       : at;
+}
+
+/* Of a record with a wait: what it waits for. False: no lock. */
+static bool find_lock(int waiting_fd, struct vitals_record *r)
+{
+	uint64_t lock_va = lock_of(r);
+	struct vitals_waiting w;
+
+	if (!lock_va)
+		bpf_map_delete_elem(waiting_fd, &r->waiting_key);
+	else if (lock_va != r->lock_va && !bpf_map_lookup_elem(waiting_fd, &r->waiting_key, &w)) {
+		w.lock.user_va = lock_va;
+		bpf_map_update_elem(waiting_fd, &r->waiting_key, &w, BPF_EXIST);
+	}
+	r->lock_va = lock_va;
+	return lock_va != 0;
 }
 
 static int add_task(void *ctx, const void *element)
 {
-	const struct vitals_record *r = element;
+	struct vitals_record record = *(const struct vitals_record *)element, *r = &record;
 	const struct filling *f = ctx;
 	struct task_table *t = f->table;
 	struct task_times one = {
@@ -281,9 +317,7 @@ static int add_task(void *ctx, const void *element)
 
 	memcpy(one.comm, r->comm, sizeof(one.comm));
 	one.comm[sizeof(one.comm) - 1] = '\0';
-	if (r->lock_va && !is_lock(r))
-		bpf_map_delete_elem(f->waiting_fd, &r->waiting_key);
-	else if (r->lock_va && add_wait(t, r))
+	if (r->lock_va && find_lock(f->waiting_fd, r) && add_wait(t, r))
 		return -ENOMEM;
 	return t->tasks.n < VITALS_MAX ? array_push(&t->tasks, one) : -E2BIG;
 }

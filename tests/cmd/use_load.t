@@ -69,12 +69,33 @@ is "$(verdict "$tmp/queue.json" CPU '^$')" critical 'and critical'
 kill $(jobs -p)
 wait 2>/dev/null
 
-# --- locks: what the threads have measured themselves ---
+# --- locks: what the threads have measured themselves, at a mutex and at reader-writer locks ---
+rw=$W/locks
+if command -v musl-gcc >/dev/null; then
+	rw="$rw $tmp/musl"
+	musl-gcc -O2 -D_GNU_SOURCE -pthread -o "$tmp/musl" tests/workloads/locks.c
+fi
 "$W/locks" 4 4 >"$tmp/locks.out" &
 locks=$!
+for i in $rw; do
+	"$i" 4 4 20 rw >"$tmp/${i##*/}.rw" &
+	pids_rw+=" $!"
+done
 sleep 1
+for i in $pids_rw; do
+	measure "$tmp/$i.json" -d 1.5 -p "$i" &
+done
 measure "$tmp/locks.json" -d 1.5 -p $locks
-wait $locks
+wait
+set -- $pids_rw
+for i in $rw; do
+	read -r _ waited wall address <"$tmp/${i##*/}.rw"
+	near "$(value "$tmp/$1.json" lock_wait)" "$(awk "BEGIN { print $waited / $wall }")" 0.25 \
+		"readers and writers of ${i##*/}: as the threads say"
+	is "$(jq -r '.resources[] | select(.resource == "locks") | .device' "$tmp/$1.json")" \
+		"${i##*/}/$1 $address" 'and they are one lock'
+	shift
+done
 read -r _ waited wall address <"$tmp/locks.out"
 near "$(value "$tmp/locks.json" lock_wait)" "$(awk "BEGIN { print $waited / $wall }")" 0.25 \
 	'locks: seconds a second, as the threads say; a condition is none'
@@ -90,6 +111,13 @@ sleep 0.5
 measure "$tmp/held.json" -d 0.5 -p "$(ls /proc/$locks/task | tail -1),$locks,$locks"
 kill $locks
 near "$(value "$tmp/held.json" lock_wait)" 4 0.1 'a lock that is never given back: 4 threads wait all the time'
+for i in $rw; do
+	"$i" 5 1 60000 rw >/dev/null &
+	sleep 0.3
+	measure "$tmp/held_rw.json" -d 0.3 -p $!
+	kill $!
+	near "$(value "$tmp/held_rw.json" lock_wait)" 4 0.1 'so is it with one for readers and writers'
+done
 is "$(verdict "$tmp/held.json" locks)" critical 'which is critical'
 is "$(jq -r '[.findings[].next | select(test("-p "))] | map(match("-p [0-9,]*").string) | unique | join(" ")' "$tmp/held.json")" \
 	"-p $locks" 'commands are for the process, not for the id of a thread'
@@ -100,8 +128,7 @@ like "$(jq -r '.notes[]' "$tmp/held.json")" "is a thread of process $locks, whic
 # One thread alone never waits; those on conditions do, but not for a lock.
 "$W/locks" 1 4 >/dev/null &
 idle=$!
-if command -v musl-gcc >/dev/null; then
-	musl-gcc -O2 -D_GNU_SOURCE -pthread -o "$tmp/musl" tests/workloads/locks.c
+if [ -x "$tmp/musl" ]; then
 	"$tmp/musl" 1 4 >/dev/null &
 	idle=$idle,$!
 fi
