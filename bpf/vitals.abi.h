@@ -61,10 +61,7 @@ static inline int vitals_is_rwlock(const struct vitals_rwlock *l, unsigned int w
 }
 
 /* Where it would begin, for each word, of which the last is the end. */
-#define VITALS_RW_WAITED_WORDS                                                                     \
-	{                                                                                          \
-		8, 12, 0                                                                           \
-	}
+#define VITALS_RW_WAITED_WORDS 8, 12, 0
 
 struct vitals_record {
 	__u32 pid, tid;

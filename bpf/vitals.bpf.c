@@ -225,7 +225,7 @@ static __always_inline __u64 rwlock_at(__u64 user_va, unsigned int word)
 /* Its address, by what the caller's memory says; 0 it is none. */
 static __noinline __u64 rwlock_of(__u64 user_va)
 {
-	static const unsigned int words[] = VITALS_RW_WAITED_WORDS;
+	static const unsigned int words[] = {VITALS_RW_WAITED_WORDS};
 	__u64 at = 0;
 
 	for (unsigned int i = 0; i < sizeof(words) / sizeof(*words) && !at; i++)

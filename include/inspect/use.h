@@ -16,7 +16,13 @@
 
 enum use_kind { USE_UTILISATION, USE_SATURATION, USE_ERRORS, USE_KINDS };
 
-enum use_verdict { USE_NO_DATA, USE_OK, USE_WARN, USE_CRITICAL };
+enum use_verdict {
+	USE_NO_DATA,
+	USE_NOT_JUDGED, /* it is above a limit that means nothing here */
+	USE_OK,
+	USE_WARN,
+	USE_CRITICAL
+};
 
 struct use_metric {
 	const char *key; /* "cpu_busy_percent": the unit last; unique */
@@ -45,7 +51,8 @@ struct use_value {
 	const char *reason; /* NULL unless v is NAN */
 	const char *source; /* the very file where that differs from the table's */
 	const char *text;   /* shown instead of the number by the table's format; or NULL */
-	bool not_judged;    /* too little happened, or it is not this resource's own limit */
+	/* Why it is not: too little happened, or it is not this resource's own limit; or NULL. */
+	const char *not_judged;
 	enum use_verdict verdict;
 };
 

@@ -17,11 +17,15 @@ const char *use_value_text(struct result *r, const struct use_value *v)
 	CLEANUP(strbuf_release) struct strbuf b = {0};
 	const char *format = use_metrics[v->metric].shown;
 
-	if (v->text)
+	if (v->text && (!v->text[0] || v->verdict != USE_NOT_JUDGED))
 		return v->text;
-	/* What is well may as well be 0. */
-	finding_put_number(&b, format,
-			   v->verdict < USE_WARN && v->v < least_shown(format) ? 0 : v->v);
+	if (v->text)
+		strbuf_puts(&b, v->text);
+	else /* What is well may as well be 0. */
+		finding_put_number(&b, format,
+				   v->verdict < USE_WARN && v->v < least_shown(format) ? 0 : v->v);
+	if (v->verdict == USE_NOT_JUDGED)
+		strbuf_puts(&b, " (not judged)");
 	r->failed |= b.failed;
 	return result_text(r, "%s", strbuf_str(&b));
 }

@@ -84,7 +84,7 @@ int use_write_prometheus(const struct use_report *r, FILE *out)
 	      "# TYPE inspect_use_verdict gauge\n",
 	      out);
 	for (size_t i = 0; i < r->rows.n; i++) {
-		if (r->rows.v[i].verdict == USE_NO_DATA || repeated[i])
+		if (r->rows.v[i].verdict < USE_OK || repeated[i])
 			continue;
 		fputs("inspect_use_verdict", out);
 		put_labels(out, &r->rows.v[i]);

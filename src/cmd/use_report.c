@@ -16,6 +16,7 @@ enum {
 };
 
 static const char *const verdict_names[] = {[USE_NO_DATA] = "no data",
+					    [USE_NOT_JUDGED] = "not judged",
 					    [USE_OK] = "ok",
 					    [USE_WARN] = "warn",
 					    [USE_CRITICAL] = "critical"};
@@ -109,6 +110,15 @@ static void add_row(struct result *r, size_t section, const struct use_row *row,
 		});
 }
 
+static const char *source_of(struct result *r, const struct use_value *v)
+{
+	const char *source = v->source ? v->source : use_metrics[v->metric].source;
+
+	return v->verdict == USE_NOT_JUDGED
+		       ? result_text(r, "%s (not judged: %s)", source, v->not_judged)
+		       : source;
+}
+
 static const struct column value_columns[] = {
 	{"", "resource", CELL_TEXT, COLUMN_TABLE_ONLY},
 	{"resource", "", CELL_TEXT, COLUMN_DATA_ONLY},
@@ -159,8 +169,6 @@ static void add_sources(struct result *r, const struct use_report *report,
 		for (size_t k = 0; k < report->rows.v[i].n_values; k++) {
 			const struct use_value *value = &report->rows.v[i].values[k];
 			uint64_t bit = 1ULL << value->metric % 64;
-			const char *source =
-				value->source ? value->source : use_metrics[value->metric].source;
 
 			if (!is_listed(&report->rows.v[i], v) || seen[value->metric / 64] & bit)
 				continue;
@@ -168,7 +176,7 @@ static void add_sources(struct result *r, const struct use_report *report,
 			result_row(r, section,
 				   (const struct cell[]){
 					   cell_text(r, use_metrics[value->metric].key),
-					   cell_text(r, source),
+					   cell_text(r, source_of(r, value)),
 				   });
 		}
 }
@@ -199,7 +207,7 @@ static void add_value(struct result *r, size_t section, const struct use_row *ro
 			   limit_cell(limit.warn),
 			   limit_cell(limit.critical),
 			   cell_text(r, verdict_names[v->verdict]),
-			   cell_text(r, v->source ? v->source : m->source),
+			   cell_text(r, source_of(r, v)),
 		   });
 }
 

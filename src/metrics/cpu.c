@@ -273,8 +273,8 @@ static void put_saturation(const struct interval *i, struct use_report *r, struc
 	v = row_put_or(r, row, "cpu_pressure_percent", pressure,
 		       "this kernel has no pressure stall information (psi=1)");
 	/* Quotas may be all of it. */
-	if (v)
-		v->not_judged = 100 * throttles_sum(i->throttles) > 0.9 * pressure;
+	if (v && 100 * throttles_sum(i->throttles) > 0.9 * pressure)
+		v->not_judged = "what cgroups wait for their quotas is about as much";
 	if (i->runnable.n)
 		row_put(r, row, "runnable_per_cpu", i->runnable.sum / i->runnable.n / (double)cpus);
 }

@@ -95,8 +95,8 @@ static void disk_row(const struct interval *i, const struct disk *now, const str
 		fmin(percent_of(fmax(now->busy_ms - before->busy_ms, 0), ms), 100));
 	v = row_put(r, row, "disk_await_ms",
 		    ios > 0 ? fmax(now->io_ms - before->io_ms, 0) / ios : 0);
-	if (v)
-		v->not_judged = ios < IOS_JUDGED;
+	if (v && ios < IOS_JUDGED)
+		v->not_judged = report_text(r, "fewer than %d I/Os ended", IOS_JUDGED);
 	row_put(r, row, "disk_queue", fmax(now->queue_ms - before->queue_ms, 0) / ms);
 	v = row_put(r, row, "disk_ios_per_second", ios / i->seconds);
 	if (v)

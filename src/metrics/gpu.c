@@ -91,9 +91,10 @@ static void pcie_row(const struct interval *i, const struct gpu *now, const stru
 	if (v && reduced) {
 		v->text = report_text(r, "%.0f %% of its link",
 				      percent_of(now->link_bytes, now->link_max_bytes));
-		v->not_judged = !(now->busy_percent > BUSY_PERCENT);
-		if (v->not_judged)
+		if (!(now->busy_percent > BUSY_PERCENT)) {
+			v->not_judged = "the GPU was idle: it lowers its link by itself";
 			v->text = "";
+		}
 	}
 	row_put_or(r, row, "pcie_replays_per_second",
 		   rate_of(now->replays, before->replays, i->seconds), "not told by NVML");

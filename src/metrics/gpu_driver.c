@@ -35,8 +35,8 @@ static void put_allocs(const struct interval *i, struct use_report *r, struct us
 	double rate = change(now->allocs, before->allocs) / i->seconds;
 	struct use_value *v = row_put(r, row, "gpu_allocs_per_second", rate);
 
-	if (v)
-		v->not_judged = !(engine_running(i->now->engine) > 0);
+	if (v && !(engine_running(i->now->engine) > 0))
+		v->not_judged = "no engine is known to serve requests";
 	if (v && rate <= 0)
 		v->text = "";
 }
@@ -57,8 +57,8 @@ void gpu_driver_row(const struct interval *i, struct use_report *r)
 	row_put(r, row, "gpu_calls_per_second", calls / i->seconds);
 	put_allocs(i, r, row);
 	v = row_put_or(r, row, "gpu_calls_p99_ms", p99, "no call ended in this time");
-	if (v)
-		v->not_judged = calls < CALLS_JUDGED;
+	if (v && calls < CALLS_JUDGED)
+		v->not_judged = report_text(r, "fewer than %d calls ended", CALLS_JUDGED);
 	row_put(r, row, "gpu_no_memory", change(now->no_memory, before->no_memory));
 	row_put(r, row, "gpu_calls_failed_per_second",
 		change(now->failed, before->failed) / i->seconds);

@@ -240,7 +240,9 @@ static void put_memory(const struct interval *i, struct use_report *r, struct us
 					i->seconds),
 		       "this kernel has no pressure stall information (psi=1)");
 	if (v)
-		v->not_judged = !host_reclaims(i);
+		v->not_judged = host_reclaims(i) ? NULL
+						 : "the host itself looked for no memory: "
+						   "a cgroup at its limit makes it wait";
 	for (size_t k = 0; k < ARRAY_SIZE(rates); k++)
 		row_put_or(r, row, rates[k].key,
 			   rate_of(now->vm[rates[k].counter], before->vm[rates[k].counter],
@@ -313,8 +315,8 @@ static void numa_rows(const struct interval *i, struct use_report *r)
 	}
 	v = row_put_or(r, row, "numa_other_percent", percent_of(other, local + other),
 		       "no page was taken in this time");
-	if (v)
-		v->not_judged = local + other < PAGES_JUDGED;
+	if (v && local + other < PAGES_JUDGED)
+		v->not_judged = report_text(r, "fewer than %d pages were taken", PAGES_JUDGED);
 	row_put(r, row, "numa_miss_per_second", miss);
 }
 

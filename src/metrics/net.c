@@ -187,8 +187,8 @@ static void tcp_row(const struct interval *i, const char *scope, struct use_repo
 			   "not in /proc/net/netstat");
 	v = row_put_or(r, row, "retransmitted_percent", sent > 0 ? percent_of(again, sent) : sent,
 		       "not in /proc/net/snmp");
-	if (v)
-		v->not_judged = sent < SEGMENTS_JUDGED;
+	if (v && sent < SEGMENTS_JUDGED)
+		v->not_judged = report_text(r, "fewer than %d segments were sent", SEGMENTS_JUDGED);
 }
 
 void net_rows(const struct interval *i, struct use_report *r)

@@ -150,7 +150,9 @@ static void judge_value(struct use_value *value, const struct use_limit *limits,
 {
 	struct use_limit limit = use_limit_of(limits, value->metric);
 
-	value->verdict = isnan(value->v) ? USE_NO_DATA : USE_OK;
+	value->verdict = isnan(value->v)                              ? USE_NO_DATA
+			 : value->not_judged && value->v > limit.warn ? USE_NOT_JUDGED
+								      : USE_OK;
 	if (isnan(value->v) || value->not_judged)
 		return;
 	if (value->v > limit.critical)

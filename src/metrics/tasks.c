@@ -70,9 +70,15 @@ static const struct task_times *find_hottest(const struct interval *i, struct ch
 	return hottest;
 }
 
-static const char *delay_source(const struct task_table *t)
+/* `quota`: the part of it that is not told. */
+static const char *delay_source(const struct interval *i, double quota, struct use_report *r)
 {
-	return t->delay_source ? t->delay_source : t->source;
+	const struct task_table *t = &i->tasks_now->table;
+	const char *source = t->delay_source ? t->delay_source : t->source;
+
+	return quota > 0 ? report_text(r, "%s, less what a cgroup's quota took: %.0f %%", source,
+				       100 * quota)
+			 : source;
 }
 
 /* The thread that waits most for a CPU: another one than the hottest. Of a target its processes
@@ -83,20 +89,21 @@ static void run_queue_row(const struct interval *i, struct use_report *r)
 	struct use_row *row;
 	struct use_value *v;
 	bool known = false;
-	double most = 0;
+	double most = 0, most_quota = 0;
 
 	if (has_target(i->config))
 		return;
 	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
 		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
-		double delay = change_of(i, t).delay;
+		double delay = change_of(i, t).delay, quota = 0;
 
 		known |= t->delay_ns != 0;
 		if (delay > most)
-			delay -= quota_delay(i, t->tid, delay);
-		if (delay <= most)
+			quota = quota_delay(i, t->tid, delay);
+		if (delay - quota <= most)
 			continue;
-		most = delay;
+		most = delay - quota;
+		most_quota = quota;
 		worst = t;
 	}
 	if (!known) {
@@ -108,7 +115,7 @@ static void run_queue_row(const struct interval *i, struct use_report *r)
 		      worst ? report_text(r, "%s/%u", worst->comm, worst->tid) : "");
 	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * most, 100));
 	if (v)
-		v->source = delay_source(&i->tasks_now->table);
+		v->source = delay_source(i, most_quota, r);
 }
 
 static void hottest_row(const struct interval *i, struct use_report *r)
@@ -118,6 +125,7 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 	const struct task_times *t = find_hottest(i, &c);
 	struct use_row *row;
 	struct use_value *v;
+	double quota;
 
 	if (!t) {
 		row = row_add(r, scope, "hottest thread", "");
@@ -141,11 +149,13 @@ static void hottest_row(const struct interval *i, struct use_report *r)
 		v->source = i->tasks_now->table.source;
 	if (!t->delay_ns)
 		return;
-	/* The row of who waits most judges it. */
-	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * c.delay, 100));
+	quota = quota_delay(i, t->tid, c.delay);
+	v = row_put(r, row, "thread_run_delay_percent", fmin(100 * (c.delay - quota), 100));
 	if (v) {
-		v->not_judged = true;
-		v->source = delay_source(&i->tasks_now->table);
+		v->not_judged = has_target(i->config)
+					? "judged in the row of its process"
+					: "judged in the row of the run queue, of who waits most";
+		v->source = delay_source(i, quota, r);
 	}
 }
 
@@ -183,13 +193,14 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 {
 	struct use_row *row =
 		row_add(r, "process", "process CPU", report_text(r, "%s/%d", p->comm, p->pid));
-	double allowed = cpus_allowed(i, p->pid), run = 0, delay = 0;
+	double allowed = cpus_allowed(i, p->pid), run = 0, delay = 0, worst_quota = 0;
 	struct use_value *v;
 	bool known = false;
 
 	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++) {
 		const struct task_times *t = &i->tasks_now->table.tasks.v[k];
 		struct change c;
+		double quota = 0;
 
 		if (t->pid != (uint32_t)p->pid)
 			continue;
@@ -197,7 +208,10 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 		c = change_of(i, t);
 		run += c.run;
 		if (c.delay > delay)
-			delay = fmax(delay, c.delay - quota_delay(i, t->tid, c.delay));
+			quota = quota_delay(i, t->tid, c.delay);
+		if (c.delay - quota > delay || (quota > 0 && !worst_quota))
+			worst_quota = quota;
+		delay = fmax(delay, c.delay - quota);
 	}
 	if (!known) {
 		row_lacks(r, row, "process_cpu_percent", "its threads are not readable");
@@ -211,7 +225,7 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 		v->text = "";
 	v = row_put(r, row, "process_run_delay_percent", fmin(100 * delay, 100));
 	if (v)
-		v->source = i->tasks_now->table.source;
+		v->source = delay_source(i, worst_quota, r);
 }
 
 /* --- descriptors ------------------------------------------------------------------------------ */

@@ -248,7 +248,7 @@ static bool is_descriptor(uint32_t pid, uint64_t user_va)
 
 static uint64_t rwlock_of(uint32_t pid, uint64_t user_va)
 {
-	static const unsigned words[] = VITALS_RW_WAITED_WORDS;
+	static const unsigned words[] = {VITALS_RW_WAITED_WORDS};
 	struct vitals_rwlock l;
 
 	for (size_t i = 0; i < ARRAY_SIZE(words); i++)

@@ -86,7 +86,7 @@ static enum use_verdict memory_verdict(const char *vmstat)
 
 static void test_pressure(void **state UNUSED)
 {
-	assert_int_equal(memory_verdict("pgscan_kswapd 5\npgscan_direct 5\n"), USE_OK);
+	assert_int_equal(memory_verdict("pgscan_kswapd 5\npgscan_direct 5\n"), USE_NOT_JUDGED);
 	assert_int_equal(memory_verdict("pgscan_kswapd 6\npgscan_direct 5\n"), USE_CRITICAL);
 	assert_int_equal(memory_verdict("pgscan_kswapd 5\npgscan_direct 6\n"), USE_CRITICAL);
 	assert_int_equal(memory_verdict("pswpin 0\n"), USE_CRITICAL);
@@ -141,18 +141,73 @@ static void test_quota(void **state UNUSED)
 	/* 1 s of 41 and 0.6 s of 42, on two CPUs. */
 	assert_value("CPU", "", "run_delay_percent", 8);
 	assert_value("CPU", "", "cpu_pressure_percent", 41);
-	assert_true(value_of("CPU", "", "cpu_pressure_percent")->not_judged);
+	assert_int_equal(value_of("CPU", "", "cpu_pressure_percent")->verdict, USE_NOT_JUDGED);
 	assert_value("run queue", "a41/41", "thread_run_delay_percent", 10);
+	assert_string_equal(
+		value_of("run queue", "a41/41", "thread_run_delay_percent")->source,
+		"/proc/PID/schedstat (of first threads), less what a cgroup's quota took: 40 %");
+	use_report_release(&report);
+}
+
+/* Of the process that is throttled most of the time, in all rows. */
+static void test_quota_of_target(void **state UNUSED)
+{
+	static const pid_t pid = 41;
+
+	put_pod();
+	put_throttled(0, 0);
+	put("/proc/41/task/41/stat", "41 (a41) S 1 1 1 0 -1 0 5 0 7 0 1 0 0 0 20 0 1 0 1000 0\n");
+	put("/proc/41/task/41/schedstat", "1000000 10000000 5\n");
+	open_session_of(&pid, 1, NULL);
+	put_throttled(1, 600);
+	put("/proc/41/task/41/schedstat", "1000000 5010000000 5\n");
+	close_session();
+	assert_value("hottest thread", "a41/41", "thread_run_delay_percent", 10);
+	assert_value("process CPU", "a41/41", "process_run_delay_percent", 10);
+	use_report_release(&report);
+}
+
+/* --- too little ------------------------------------------------------------------------------- */
+
+static void put_segments(unsigned sent, unsigned again)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "Tcp: OutSegs RetransSegs\nTcp: %u %u\n", sent, again);
+	put("/proc/self/net/snmp", text);
+}
+
+static const struct use_value *retransmitted(unsigned sent, unsigned again)
+{
+	put_segments(1000, 1000);
+	open_session(NULL);
+	put_segments(1000 + sent, 1000 + again);
+	close_session();
+	return value_of("TCP", "", "retransmitted_percent");
+}
+
+static void test_few_segments(void **state UNUSED)
+{
+	const struct use_value *v = retransmitted(59, 120);
+
+	assert_int_equal(v->verdict, USE_NOT_JUDGED);
+	assert_string_equal(v->not_judged, "fewer than 100 segments were sent");
+	use_report_release(&report);
+	v = retransmitted(59, 0);
+	assert_int_equal(v->verdict, USE_OK);
+	use_report_release(&report);
+	v = retransmitted(100, 50);
+	assert_int_equal(v->verdict, USE_CRITICAL);
+	assert_null(v->not_judged);
 	use_report_release(&report);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_SCRATCH(test_kills_by_log),
-		IN_SCRATCH(test_kills_by_counters),
-		IN_SCRATCH(test_pressure),
-		IN_SCRATCH(test_quota),
+		IN_SCRATCH(test_kills_by_log),    IN_SCRATCH(test_kills_by_counters),
+		IN_SCRATCH(test_pressure),        IN_SCRATCH(test_quota),
+		IN_SCRATCH(test_quota_of_target), IN_SCRATCH(test_few_segments),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
