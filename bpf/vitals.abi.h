@@ -21,9 +21,9 @@ enum vitals_wait {
 	VITALS_RWLOCK_OR_POST,    /* musl: a semaphore has the other flag for its processes */
 	VITALS_LOCK_OR_CONDITION, /* Rust: nothing tells */
 	VITALS_PRIVATE = 128,     /* FUTEX_PRIVATE_FLAG */
-	/* In bytes from the word. Sources: musl, struct pthread (self, detach_state), pthread_rwlock_t
-	 * (lock, waiters, shared) and sem_t, which has the call's flag there, and a lock the other one;
-	 * glibc, struct __pthread_mutex_s (lock, count, owner). */
+	/* In bytes from the word. Sources: musl, struct pthread (self, detach_state),
+	 * pthread_rwlock_t (lock, waiters, shared) and sem_t, which has the call's flag there, and
+	 * a lock the other one; glibc, struct __pthread_mutex_s (lock, count, owner). */
 	VITALS_OWNER_OFFSET = 8,
 	VITALS_FLAG_OFFSET = 8,
 #if defined(__x86_64__) || defined(__TARGET_ARCH_x86)

@@ -8,25 +8,28 @@
 
 enum {
 	PAGE_BYTES_MAX = 16 << 20,
-	GET_MS = 1000,
+	GET_MS = 3000,
+	AGAIN_MS = 1000, /* once it did not answer in time */
 	TRY_MS = 300,
 	FIND_MS = 1000, /* all ports together */
 	URL_SIZE = 256,
 	WHY_SIZE = 160,
+	WHY_ALL_SIZE = 960, /* of all ports */
 };
 
 struct engine_session {
 	struct http *http;
 	char url[URL_SIZE]; /* "" none was found */
-	char why[WHY_SIZE];
+	char why[WHY_ALL_SIZE];
 	bool found; /* by itself */
+	bool slow;  /* it did not answer in time, the last time */
 	pid_t pid;  /* whose network it is in; 0: ours */
 	int net_fd; /* that network; -1 */
 };
 
 struct engine_reading {
 	struct engine_page page;
-	char why[WHY_SIZE]; /* of no data; "" it was read */
+	char why[WHY_ALL_SIZE]; /* of no data; "" it was read */
 	bool read;
 };
 
@@ -70,32 +73,56 @@ static int open_network(const char *root, pid_t pid)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Whether there are metrics of an engine. */
-static bool try_port(struct engine_session *e, const struct engine_port *p, uint64_t end_ns)
+/* 0: there are metrics of an engine. -ETIME: no time was left. Else why the first path has none. */
+static int try_port(struct engine_session *e, const struct engine_port *p, uint64_t end_ns,
+		    char *why)
 {
 	static const char *const paths[] = {"/metrics", "/prometheus/metrics"};
+	char other_why[WHY_SIZE];
 	struct engine_page page;
-	char why[WHY_SIZE];
+	int err = -ETIME;
 
 	for (size_t k = 0; k < ARRAY_SIZE(paths); k++) {
 		uint64_t now_ns = clock_now_ns();
 		uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns) / NSEC_PER_MSEC : 0;
 		char url[URL_SIZE];
-		int err;
 
 		if (!left_ms)
-			return false;
+			return err;
 		snprintf(url, sizeof(url), "http://%s:%u%s", p->v6 ? "[::1]" : "127.0.0.1", p->port,
 			 paths[k]);
-		err = get_page(e, url, (unsigned)MIN(left_ms, (uint64_t)TRY_MS), &page, why);
+		err = get_page(e, url, (unsigned)MIN(left_ms, (uint64_t)TRY_MS), &page,
+			       k ? other_why : why);
 		if (!err) {
 			memcpy(e->url, url, sizeof(e->url));
-			return true;
+			return 0;
 		}
 		if (err == -ETIMEDOUT || err == -EIO)
-			return false; /* no HTTP: nor by another path */
+			return err; /* no HTTP: nor by another path */
 	}
-	return false;
+	return err;
+}
+
+/* One more port without an engine. */
+static void add_why(struct engine_session *e, const struct engine_port *p, int err, const char *why)
+{
+	size_t n = strlen(e->why);
+	char *at = e->why + n;
+
+	n = sizeof(e->why) - n;
+	if (err == -ETIMEDOUT && p->pid)
+		snprintf(at, n, "; port %u: no answer within %.1f s", p->port, TRY_MS / 1e3);
+	else if (err == -ETIMEDOUT)
+		snprintf(at, n,
+			 "; port %u: no answer within %.1f s (--engine http://%s:%u/metrics waits "
+			 "%d s)",
+			 p->port, TRY_MS / 1e3, p->v6 ? "[::1]" : "127.0.0.1", p->port,
+			 GET_MS / 1000);
+	else if (err == -ETIME)
+		snprintf(at, n, "; port %u: not asked, the others took %d s (--engine URL)",
+			 p->port, FIND_MS / 1000);
+	else
+		snprintf(at, n, "; port %u: %s", p->port, why);
 }
 
 /* Ports of the target are asked one after the other, as a monitoring system would. */
@@ -107,19 +134,18 @@ static void find(struct engine_session *e, const struct use_config *c)
 	size_t n = engine_ports(c->root, c->pids, c->n_pids, ports, &reason);
 
 	snprintf(e->why, sizeof(e->why), "%s",
-		 n ? "no port that the target listens on has metrics of an engine" : reason);
+		 n ? "no port of the target has metrics of an engine" : reason);
 	for (size_t i = 0; i < n && !e->found; i++) {
-		int fd = ports[i].pid ? open_network(c->root, ports[i].pid) : -1;
+		int fd = ports[i].pid ? open_network(c->root, ports[i].pid) : -1, err = -EPERM;
+		char why[WHY_SIZE] = "in another network namespace, which root alone may enter";
 
-		if (ports[i].pid && !http_may_enter(fd)) {
-			snprintf(e->why, sizeof(e->why),
-				 "the target is in another network namespace, which root alone may "
-				 "enter");
-		} else {
+		if (!ports[i].pid || http_may_enter(fd)) {
 			http_set_network(e->http, fd);
-			e->found = try_port(e, &ports[i], end_ns);
+			err = try_port(e, &ports[i], end_ns, why);
 		}
-		if (!e->found) {
+		e->found = !err;
+		if (err) {
+			add_why(e, &ports[i], err, why);
 			closep(&fd);
 			continue;
 		}
@@ -128,10 +154,6 @@ static void find(struct engine_session *e, const struct use_config *c)
 	}
 	if (!e->found)
 		http_set_network(e->http, -1);
-	if (!e->found && clock_now_ns() >= end_ns)
-		snprintf(
-			e->why, sizeof(e->why), "%s",
-			"the ports that the target listens on do not answer in time: --engine URL");
 }
 
 struct engine_session *engine_open(const struct use_config *c)
@@ -163,11 +185,15 @@ void engine_close(struct engine_session *e)
 
 void engine_read(struct engine_session *e, struct engine_reading *ret)
 {
+	int err;
+
 	*ret = (struct engine_reading){0};
 	snprintf(ret->why, sizeof(ret->why), "%s", e->why);
 	if (!e->url[0])
 		return;
-	ret->read = get_page(e, e->url, GET_MS, &ret->page, ret->why) == 0;
+	err = get_page(e, e->url, e->slow ? AGAIN_MS : GET_MS, &ret->page, ret->why);
+	ret->read = !err;
+	e->slow = err == -ETIMEDOUT;
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */

@@ -58,6 +58,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         else:
             self.send(404)
 
+lazy = len(sys.argv) > 1 # answers after 1.2 s, whatever is asked for
+if lazy:
+    Handler.do_GET = lambda self: (time.sleep(1.2), self.send(200, page.encode()))
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 server.daemon_threads = True
 print(server.server_address[1], flush=True)
@@ -85,6 +88,21 @@ is "$(jq -r '[.findings[].rule] | map(select(test("^(kv|engine)"))) | join(" ")'
 	'kv-cache-full engine-overloaded' 'both are recognised'
 measure "$tmp/engine.json" -d 0.2 -p $server --no-engine
 is "$(value "$tmp/engine.json" requests_running)" '' '--no-engine asks nobody'
+
+# --- one that takes its time is named, and the command that waits for it is right ---
+measure "$tmp/slow.json" -d 0.1 --engine "$url/slow" & # for later
+slow=$!
+python3 "$tmp/server.py" lazy >"$tmp/lazy" &
+lazy=$!
+until [ -s "$tmp/lazy" ]; do sleep 0.05; done
+measure "$tmp/engine.json" -d 0.1 -p $lazy
+next=http://127.0.0.1:$(cat "$tmp/lazy")/metrics
+is "$(jq -r '.values[] | select(.resource == "engine") | .value_reason' "$tmp/engine.json")" \
+	"no port of the target has metrics of an engine; port $(cat "$tmp/lazy"): no answer within 0.3 s (--engine $next waits 3 s)" \
+	'a port that does not answer in time is told with what waits for it'
+measure "$tmp/engine.json" -d 0.1 --engine "$next"
+is "$(value "$tmp/engine.json" requests_running)" 32 'which does'
+kill $lazy
 
 # --- with a GPU: who waits for whom ---
 mkdir "$tmp/lib"
@@ -122,7 +140,8 @@ is "$(reason "$url/file")" 'it redirects to another server' 'nor one to a file'
 is "$(reason "$url/loop")" 'it redirects again and again' 'nor one in a circle'
 is "$(reason "$url/html")" 'no metrics of an engine that is known' 'a page that is none'
 like "$(reason "$url/huge")" 'larger than 16 MiB' 'a page without an end'
-like "$(reason "$url/slow")" '[Tt]ime' 'a server that does not answer in time'
+wait $slow
+like "$(jq -r '.values[] | select(.resource == "engine") | .value_reason' "$tmp/slow.json")" '[Tt]ime' 'a server that does not answer in time'
 like "$(reason file:///etc/passwd)" '.' 'a file is no server'
 like "$(reason http://127.0.0.1:1/metrics)" "[Cc]ouldn't connect" 'nobody there'
 "$INSPECT" use -d 0.1 --engine "$url/nothing" >"$tmp/out"
