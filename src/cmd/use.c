@@ -74,6 +74,16 @@ static int parse_fail_on(void *value, const char *arg, struct diag *d)
 	return diag_set(d, -EINVAL, "not warn or critical");
 }
 
+static int parse_count(void *value, const char *arg, struct diag *d)
+{
+	unsigned *count = value;
+	int n = 0;
+
+	if (sscanf(arg, "%9u%n", count, &n) == 1 && !arg[n] && arg[0] != '-' && *count)
+		return 0;
+	return diag_set(d, -EINVAL, "not a number of reports, which is 1 or more");
+}
+
 static const struct option report_options[] = {
 	{.name = "duration",
 	 .letter = 'd',
@@ -88,9 +98,10 @@ static const struct option report_options[] = {
 	{.name = "",
 	 .letter = 'n',
 	 .arg = "N",
-	 .type = OPTION_UNSIGNED,
+	 .type = OPTION_CUSTOM,
 	 .offset = OWN(count),
-	 .help = "--watch, and end after N reports"},
+	 .help = "--watch, and end after N reports",
+	 .parse = parse_count},
 	{.name = "all",
 	 .type = OPTION_FLAG,
 	 .offset = OWN(all),
@@ -241,6 +252,19 @@ static int explain(const struct use_values *v, struct diag *d)
 
 /* --- the command ------------------------------------------------------------------------------ */
 
+static int check_url(const char *url, struct diag *d)
+{
+	size_t n = str_starts(url, "http://")    ? strlen("http://")
+		   : str_starts(url, "https://") ? strlen("https://")
+						 : 0;
+
+	if (n && url[n] && !strchr("/?#", url[n]))
+		return 0;
+	diag_set(d, -EINVAL, "--engine %s is no URL of a server", url);
+	diag_fix(d, "--engine http://127.0.0.1:8000/metrics");
+	return -EINVAL;
+}
+
 static int parse(int argc, char **argv, struct use_values *v, struct diag *d)
 {
 	struct option_binding bindings[N_BINDINGS];
@@ -256,6 +280,8 @@ static int parse(int argc, char **argv, struct use_values *v, struct diag *d)
 	if (!err)
 		err = options_conflict("--engine", v->engine != NULL, "--no-engine", v->no_engine,
 				       d);
+	if (!err && v->engine)
+		err = check_url(v->engine, d);
 	if (!err && operands.n) {
 		err = diag_set(d, -EINVAL, "inspect use takes no operand, but has '%s'",
 			       operands.v[0]);
@@ -433,8 +459,10 @@ static int measure(const struct use_values *v, struct target *t, const note_list
 	CLEANUP(strbuf_release) struct strbuf no_driver = {0};
 	struct use_driver *driver = NULL;
 	struct bpf_tasks *bpf = NULL;
-	int err = open_log(v->log, &log, d);
+	int err = v->prometheus ? output_file_try(v->prometheus, d) : 0;
 
+	if (!err)
+		err = open_log(v->log, &log, d);
 	result_init(&texts, "");
 	if (err)
 		return err;

@@ -198,7 +198,11 @@ void engine_read(struct engine_session *e, struct engine_reading *ret)
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
-static const char not_exported[] = "not exported by this engine";
+static const char *const value_names[ENGINE_VALUES] = {
+	[ENGINE_RUNNING] = "running requests", [ENGINE_WAITING] = "waiting requests",
+	[ENGINE_KV] = "use of the KV cache",   [ENGINE_PREEMPTED] = "preemptions",
+	[ENGINE_FAILED] = "failed requests",
+};
 
 /* Why there is no value. */
 static const char *lacks(const struct interval *i, enum engine_value value, struct use_report *r)
@@ -207,11 +211,13 @@ static const char *lacks(const struct interval *i, enum engine_value value, stru
 	const struct engine_page *odd = now->is_odd[value] ? now : before;
 
 	if (odd->is_odd[value])
-		return report_text(r, "the engine exports it, but as %s: it has no value",
+		return report_text(r, "%s: exported, but as %s", value_names[value],
 				   isnan(odd->odd[value])   ? "NaN"
 				   : isinf(odd->odd[value]) ? "an infinity"
 							    : "a number out of its range");
-	return isnan(now->values[value]) ? not_exported : "it was not exported before";
+	return report_text(r, "%s: %s", value_names[value],
+			   isnan(now->values[value]) ? "not exported by this engine"
+						     : "not exported before");
 }
 
 static void queue_row(const struct interval *i, const char *name, struct use_report *r)

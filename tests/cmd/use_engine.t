@@ -142,7 +142,9 @@ is "$(reason "$url/html")" 'no metrics of an engine that is known' 'a page that 
 like "$(reason "$url/huge")" 'larger than 16 MiB' 'a page without an end'
 wait $slow
 like "$(jq -r '.values[] | select(.resource == "engine") | .value_reason' "$tmp/slow.json")" '[Tt]ime' 'a server that does not answer in time'
-like "$(reason file:///etc/passwd)" '.' 'a file is no server'
+for i in foo ftp://127.0.0.1/metrics file:///etc/passwd http:///metrics; do
+	exits 2 "$i is no server" "$INSPECT" use -d 60 --engine "$i"
+done
 like "$(reason http://127.0.0.1:1/metrics)" "[Cc]ouldn't connect" 'nobody there'
 "$INSPECT" use -d 0.1 --engine "$url/nothing" >"$tmp/out"
 like "$(sed '/^$/q' "$tmp/out")" "# note: --engine $url/nothing gave nothing: HTTP status 404" \
@@ -154,7 +156,7 @@ measure "$tmp/engine.json" -d 0.1 --engine "$url/gzip"
 is "$(value "$tmp/engine.json" requests_running)" 32 'a page that is compressed without being asked for is read'
 measure "$tmp/engine.json" -d 0.1 --engine "$url/odd"
 is "$(jq -r '[.values[] | select(.metric | test("requests_(running|waiting)$|kv_")) | .value_reason] | join("; ")' "$tmp/engine.json")" \
-	"not exported by this engine; the engine exports it, but as NaN: it has no value; the engine exports it, but as an infinity: it has no value" \
+	"use of the KV cache: not exported by this engine; running requests: exported, but as NaN; waiting requests: exported, but as an infinity" \
 	'what has no value is there all the same'
 
 # --- in a container: a network of its own ---
