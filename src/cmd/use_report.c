@@ -483,13 +483,24 @@ static void sort_rows(struct use_report *report, enum use_sort sort)
 		qsort(report->rows.v, report->rows.n, sizeof(*report->rows.v), orders[sort]);
 }
 
+/* A process that has called execve since has the name of its rows. */
+static const char *current_name(const struct use_report *report, const struct use_subject *s)
+{
+	for (size_t i = 0; s->n_pids == 1 && i < report->rows.n; i++)
+		if (str_eq(report->rows.v[i].resource, "process CPU"))
+			return report->rows.v[i].device;
+	return s->shown;
+}
+
 void use_fill_result(struct use_report *report, const struct use_values *v,
-		     const struct use_subject *subject, unsigned width, enum use_sort sort,
+		     const struct use_subject *asked, unsigned width, enum use_sort sort,
 		     struct result *r)
 {
+	struct use_subject named = *asked, *subject = &named;
 	struct page page = {.v = v, .subject = subject};
 
 	use_report_sort(report);
+	named.shown = current_name(report, asked);
 	add_head(r, report, subject);
 	add_findings(r, report, v, subject);
 	add_missing(r, report, v);

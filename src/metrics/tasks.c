@@ -282,12 +282,21 @@ static double lock_change(const struct interval *i, const struct lock_wait *now)
 	return now->wait_ns > begin ? (double)(now->wait_ns - begin) / (i->tasks_seconds * 1e9) : 0;
 }
 
+static const char *comm_in(const struct task_table *t, uint32_t pid)
+{
+	for (size_t k = 0; k < t->tasks.n; k++)
+		if (t->tasks.v[k].tid == pid)
+			return t->tasks.v[k].comm;
+	return NULL;
+}
+
+/* It may have ended since, or have lived within the window alone. */
 static const char *comm_of(const struct interval *i, uint32_t pid)
 {
-	for (size_t k = 0; k < i->tasks_now->table.tasks.n; k++)
-		if (i->tasks_now->table.tasks.v[k].tid == pid)
-			return i->tasks_now->table.tasks.v[k].comm;
-	return "?";
+	const char *now = comm_in(&i->tasks_now->table, pid);
+	const char *before = now ? NULL : comm_in(&i->tasks_before->table, pid);
+
+	return now ? now : before ? before : "ended";
 }
 
 static void lock_rows(const struct interval *i, struct use_report *r)

@@ -174,6 +174,14 @@ else
 fi
 
 # --- names ---
+mkfifo "$tmp/go"
+sh -c 'read -r _ <"$0"; exec sleep 30' "$tmp/go" &
+"$INSPECT" use --watch -n 3 -d 0.2 --json -p $! | while read -r line; do
+	[ -e "$tmp/went" ] || echo >"$tmp/go"
+	echo "$line" >"$tmp/went"
+done
+is "$(jq -r .target "$tmp/went")" "sleep/$!" 'a target that has become another program has its name'
+kill $!
 odd=$'a;b\e[31m"\\\xff'
 cp "$(command -v sleep)" "$tmp/$odd"
 "$tmp/$odd" 30 &
@@ -195,6 +203,7 @@ refused "there is no value 'cpu'" 'an unknown limit' --limit cpu=3
 refused 'critical limit is below' 'limits in the wrong order' --limit cpu_busy_percent=90/80
 refused 'from 0 to 100' 'a limit that is no number' --limit cpu_busy_percent=nan
 refused 'is no file' 'a log on stdout' --log -
+refused '1 or more' 'no report at all' -n 0
 refused 'name the same file' 'a log that metrics replace' --log x --prometheus x
 refused 'not KEY=WARN' 'no limit' --limit cpu_busy_percent
 refused 'not warn or critical' 'an unknown verdict' --fail-on bad
@@ -203,5 +212,5 @@ exits 125 'a process that is not there' "$INSPECT" use -p 2147483646
 exits 125 'a log that cannot be written' "$INSPECT" use -d 0.1 --log /nonexistent/log
 exits 125 'a log on a full disk' "$INSPECT" use -d 0.1 --log /dev/full
 is "$(cat "$tmp/err")" 'inspect use: cannot write /dev/full: No space left on device' 'a log on a full disk: which, and why'
-exits 125 'metrics that cannot be written' "$INSPECT" use -d 0.1 --prometheus /nonexistent/x.prom
+exits 125 'metrics that cannot be written: before all' "$INSPECT" use -d 60 --prometheus /nonexistent/x.prom
 exits 125 'a full disk' bash -c '"$0" use -d 0.1 >/dev/full' "$INSPECT"
