@@ -379,6 +379,8 @@ static __always_inline int unwind_frame(struct unwind_walk *w)
 
 	if (user_va < w->range.start_va || user_va >= w->range.end_va) {
 		stop = unwind_enter_range(w, user_va);
+		if (stop == UNWIND_NO_MAPPING)
+			return unwind_astray(&w->state);
 		if (stop)
 			return stop;
 		/* The same addresses are another stack where other code lies. */
@@ -438,6 +440,7 @@ static __always_inline void unwind_user(struct unwind_walk *w, __u32 pid, __u32 
 	w->state.in_memory = 0;
 	w->state.exact = 1;
 	w->state.guessed = 0;
+	w->state.in_flight = 0;
 	w->stop = UNWIND_CONTINUE;
 	for (__u32 i = 0; i < UNWIND_MAX_STACK && i < max_frames; i++)
 		if (unwind_next(i) != UNWIND_CONTINUE)

@@ -53,6 +53,7 @@ enum {
 	/* flags */
 	UNWIND_RA_IN_REG = 1,   /* ra is a slot, not a place (vfork, aarch64 leaves) */
 	UNWIND_SAVED_BY_FP = 2, /* saved[] counts from the frame pointer, not from the CFA */
+	UNWIND_EH_RETURN = 4,   /* ends by overwriting what it saved: see unwind_state.in_flight */
 
 	UNWIND_MAX_STACK = 1024, /* frames, the most that may be asked for */
 };
@@ -95,6 +96,7 @@ enum unwind_stop {
 	UNWIND_NO_MEMORY,        /* no room for more rows */
 	UNWIND_OTHER_STACK,      /* the copy is of a signal handler's own stack alone */
 	UNWIND_ZERO_RETURN,      /* a signal came at address 0: that of the caller is not known */
+	UNWIND_IN_FLIGHT,        /* an exception's landing is being prepared: frames do not fit */
 	UNWIND_STOPS
 };
 
@@ -106,6 +108,7 @@ struct unwind_state {
 	__u16 in_memory;      /* by slot: r is an address */
 	__u8 exact;           /* pc is an instruction to run next, not a return address */
 	__u8 guessed;         /* a frame was found by frame pointer where there is no row */
+	__u8 in_flight;       /* by a rule with UNWIND_EH_RETURN: the frame may be half another's */
 	__u16 used; /* by slot: registers, not memory, that were asked for; only added to */
 };
 
@@ -155,6 +158,14 @@ UNWIND_INLINE unsigned unwind_saved_slot(unsigned i)
 UNWIND_INLINE __u64 unwind_strip(enum unwind_arch arch, __u64 pc)
 {
 	return arch == UNWIND_ARM64 ? pc & 0xffffffffffffULL : pc;
+}
+
+/* Why there are no more frames where no code lies at the address: what led there was wrong. */
+UNWIND_INLINE int unwind_astray(const struct unwind_state *s)
+{
+	if (s->guessed)
+		return UNWIND_NO_ROW;
+	return s->in_flight ? UNWIND_IN_FLIGHT : UNWIND_NO_MAPPING;
 }
 
 /* --- the steps -------------------------------------------------------------------------------- */
@@ -284,8 +295,11 @@ UNWIND_INLINE int unwind_step_cfa(enum unwind_arch arch, const struct unwind_rul
 	unwind_set(s, UNWIND_SLOT_SP, cfa);
 	s->pc = unwind_strip(arch, pc);
 	s->exact = 0;
+	s->in_flight |= !!(rule->flags & UNWIND_EH_RETURN);
+	if (s->pc)
+		return UNWIND_CONTINUE;
 	/* Whoever made the stack says that this is all: a coroutine, a goroutine. */
-	return s->pc ? UNWIND_CONTINUE : UNWIND_END;
+	return s->in_flight ? UNWIND_IN_FLIGHT : UNWIND_END;
 }
 
 /*

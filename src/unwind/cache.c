@@ -13,7 +13,7 @@
  * or the reading of call frame information becomes better.
  */
 
-enum { VERSION = 3, RULES_MAX = 1 << 20, ROWS_MAX = 1 << 26 };
+enum { VERSION = 4, RULES_MAX = 1 << 20, ROWS_MAX = 1 << 26 };
 
 #define CACHE_BYTES_MAX (256LL << 20)
 #define FILES_MAX 4096

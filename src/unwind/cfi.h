@@ -42,6 +42,7 @@ struct cfi_state {
 	uint64_t cfa_reg;
 	int64_t cfa_off;
 	struct cfi_reg regs[CFI_REGS];
+	uint32_t saved; /* bits: registers that have been saved so far, now or before */
 };
 
 /* One kind of entry; `cie` points into the section. */

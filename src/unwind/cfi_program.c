@@ -56,6 +56,8 @@ static void set_reg(struct program *p, uint64_t reg, struct cfi_reg value)
 	if (reg >= CFI_REGS)
 		return;
 	p->state.regs[reg] = value;
+	if (value.where == CFI_AT_CFA && reg < 32)
+		p->state.saved |= 1U << reg;
 	p->changed = true;
 }
 
@@ -95,7 +97,9 @@ static int restore_state(struct program *p)
 {
 	if (!p->n_remembered)
 		return -EBADMSG;
-	p->state = p->remembered[--p->n_remembered];
+	p->n_remembered--;
+	p->remembered[p->n_remembered].saved |= p->state.saved;
+	p->state = p->remembered[p->n_remembered];
 	p->changed = true;
 	return 0;
 }

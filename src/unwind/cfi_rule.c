@@ -160,6 +160,16 @@ static void saved_registers(enum unwind_arch arch, const struct cfi_state *s, st
 	}
 }
 
+/*
+ * A function that calls __builtin_eh_return (the unwinder of libgcc) restores the registers in
+ * which a landing pad gets its data, so that it has saved them; nothing else does. GCC's
+ * EH_RETURN_DATA_REGNO names them. Where the next register is saved too, all are, as in mcount.
+ */
+static bool is_eh_return(enum unwind_arch arch, const struct cfi_state *s)
+{
+	return arch == UNWIND_ARM64 ? (s->saved & 0x1f) == 0xf : (s->saved & 7) == 3;
+}
+
 static bool return_address(enum unwind_arch arch, const struct cfi_reg *ra, uint64_t ra_reg,
 			   struct unwind_rule *r)
 {
@@ -212,5 +222,7 @@ void cfi_rule(enum unwind_arch arch, const struct cfi_state *s, uint64_t ra_reg,
 		return;
 	}
 	saved_registers(arch, s, &r);
+	if (is_eh_return(arch, s))
+		r.flags |= UNWIND_EH_RETURN;
 	*ret = r;
 }

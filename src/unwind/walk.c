@@ -19,6 +19,7 @@ static const char *const stop_texts[UNWIND_STOPS] = {
 	[UNWIND_NO_FILE] = "file not readable",
 	[UNWIND_NO_MEMORY] = "no memory for rows",
 	[UNWIND_ZERO_RETURN] = "signal at address zero",
+	[UNWIND_IN_FLIGHT] = "exception in flight",
 	[UNWIND_OTHER_STACK] = "copy of a signal handler's own stack",
 };
 
@@ -59,9 +60,8 @@ static enum unwind_stop find_rule(const struct unwind_walk *w, uint32_t pid,
 	const struct dso *d;
 	int err;
 
-	/* A guess that leads nowhere was wrong. */
 	if (!m)
-		return state->guessed ? UNWIND_NO_ROW : UNWIND_NO_MAPPING;
+		return (enum unwind_stop)unwind_astray(state);
 	d = w->processes->dsos.dsos.v[m->dso];
 	if (d->kind == DSO_JIT) {
 		*ret = &jit_rule;

@@ -51,6 +51,12 @@ def say(holds, text):
     print(0 if holds else 1, text)
 
 
+def in_mid_air(frames, frame):
+    """Whether a stack of an exception begins somewhere, and nothing says so."""
+    in_flight = any("thrower" in f or f.startswith("_Unwind_") for f in frames)
+    return in_flight and frame not in frames and not frames[0].startswith("[truncated")
+
+
 def check_complete(how, name, frame, stacks):
     total = sum(samples for _, samples in stacks)
     cut = through = 0
@@ -62,6 +68,9 @@ def check_complete(how, name, frame, stacks):
     most = total / 100 + 3 * math.sqrt(total / 100)
     say(total > 20 and cut <= most,
         f"{name}, {how}: complete stacks (all but {cut:.0f} of {total:.0f})")
+    if name == "uw_exceptions":
+        stray = sum(samples for frames, samples in stacks if in_mid_air(frames, frame))
+        say(stray == 0, f"{name}, {how}: no other beginning ({stray:.0f} of {total:.0f})")
     # The rest is before main: the loader, and exec's last moments.
     say(through >= 0.9 * total, f"{name}, {how}: through {frame} ({through:.0f} of {total:.0f})")
 

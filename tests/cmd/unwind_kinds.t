@@ -56,6 +56,30 @@ void _start(void) { for (;;) nest(10); }
 END
 "${CC:-cc}" -m32 -O1 -fno-pic -fomit-frame-pointer -nostdlib -static uw_32.c -o uw_32 2>/dev/null &&
 	commands+="timeout 1 ./uw_32 &"
+# A function without call frame information, whose caller's rbp leads to no code
+cat >uw_astray.s <<'END'
+	.globl main
+main:	.cfi_startproc
+	push %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset 6, -16
+	sub $32, %rsp
+	.cfi_adjust_cfa_offset 32
+	movq $0x1234567, 24(%rsp)
+	lea 16(%rsp), %rbp
+1:	call leaf
+	jmp 1b
+	.cfi_endproc
+	.skip 64, 0x90
+leaf:	mov $100000, %ecx
+2:	dec %ecx
+	jnz 2b
+	ret
+	.skip 64, 0x90
+	.section .note.GNU-stack, "", @progbits
+END
+[ "$(uname -m)" = x86_64 ] && "${CC:-cc}" uw_astray.s -o uw_astray &&
+	commands+="timeout 0.3 ./uw_astray &"
 # More than fits into the time of `make test`
 if [ "$ms" -ge 1000 ] && command -v openssl >/dev/null; then
 	built+=$'openssl __libc_start_main\n'
@@ -96,6 +120,16 @@ while read -r failed name; do
 	result "$failed" "$name"
 done < <(PYTHONDONTWRITEBYTECODE=1 python3 "$judge" $hz "$peer" <<<"$built")
 ok "[ $tests_run -ge $((4 * $(grep -c . <<<"$built"))) ]" 'all of them were judged'
+if [ -x uw_astray ]; then
+	for how in auto dwarf; do
+		ok "[ \$(grep -c '^uw_astray;.truncated: no unwind information.;' $how.folded) -gt 0 ]" \
+			"uw_astray, $how: a guess by frame pointer that leads to no code is not to blame"
+		is "$(grep -c '^uw_astray;.truncated: address in no mapping' $how.folded)" 0 \
+			"uw_astray, $how: nor is the address"
+	done
+else
+	skip 'not x86-64' 4
+fi
 if [ -x uw_32 ]; then
 	for how in auto dwarf; do
 		ok "[ \$(grep -c '^uw_32;.truncated: 32-bit process.;[^;]*\$' $how.folded) -gt 0 ]" "uw_32, $how: named as not unwound"

@@ -256,12 +256,80 @@ static void aarch64_agrees(void **state UNUSED)
 	compare(path);
 }
 
+/* How many of the functions whose names begin with `prefix` are taken for one that calls
+ * __builtin_eh_return; *ret_n: of how many. */
+static size_t count_eh_return(const struct subject *s, const char *prefix, size_t *ret_n)
+{
+	Elf_Scn *scn = NULL;
+	size_t n = 0, flagged = 0;
+
+	while ((scn = elf_nextscn(elf_file_elf(s->file), scn))) {
+		Elf_Data *data = elf_getdata(scn, NULL);
+		GElf_Shdr shdr;
+		GElf_Sym sym;
+
+		assert_non_null(gelf_getshdr(scn, &shdr));
+		if (shdr.sh_type != SHT_DYNSYM)
+			continue;
+		for (int i = 0; gelf_getsym(data, i, &sym); i++) {
+			const char *name =
+				elf_strptr(elf_file_elf(s->file), shdr.sh_link, sym.st_name);
+			/* In its middle: nothing is saved yet at its start. */
+			uint64_t off = sym.st_value - s->to_vaddr + sym.st_size / 2;
+			const struct unwind_rule *r = unwind_table_find(s->table, off);
+
+			if (!name || !sym.st_size || GELF_ST_TYPE(sym.st_info) != STT_FUNC ||
+			    strncmp(name, prefix, strlen(prefix)) != 0)
+				continue;
+			n++;
+			flagged += (r->flags & UNWIND_EH_RETURN) != 0;
+		}
+	}
+	*ret_n = n;
+	return flagged;
+}
+
+/* Those that land an exception, and nothing else (libc's mcount saves more registers). */
+static void eh_returns_of(const char *libgcc, const char *libc)
+{
+	static const char *const landing[] = {"_Unwind_RaiseException", "_Unwind_Resume",
+					      "_Unwind_ForcedUnwind"};
+	static const char *const others[] = {"_Unwind_Backtrace", "_Unwind_Find_FDE", "_Unwind_Get",
+					     "_Unwind_Set",       "_Unwind_Delete",   "__"};
+	struct subject s;
+	size_t n, flagged;
+
+	if (open_subject(libgcc, &s)) {
+		for (size_t i = 0; i < ARRAY_SIZE(landing); i++) {
+			flagged = count_eh_return(&s, landing[i], &n);
+			assert_true(n && flagged == n);
+		}
+		for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+			assert_int_equal(count_eh_return(&s, others[i], &n), 0);
+			assert_true(n);
+		}
+		close_subject(&s);
+	}
+	if (open_subject(libc, &s)) {
+		assert_int_equal(count_eh_return(&s, "", &n), 0);
+		assert_true(n > 1000);
+		close_subject(&s);
+	}
+}
+
+static void eh_returns(void **state UNUSED)
+{
+	eh_returns_of("/lib/x86_64-linux-gnu/libgcc_s.so.1", "/lib/x86_64-linux-gnu/libc.so.6");
+	eh_returns_of("/usr/aarch64-linux-gnu/lib/libgcc_s.so.1",
+		      "/usr/aarch64-linux-gnu/lib/libc.so.6");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(libc_agrees),    cmocka_unit_test(libstdcxx_agrees),
 		cmocka_unit_test(python_agrees),  cmocka_unit_test(libcrypto_agrees),
-		cmocka_unit_test(aarch64_agrees),
+		cmocka_unit_test(aarch64_agrees), cmocka_unit_test(eh_returns),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

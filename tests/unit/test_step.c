@@ -282,11 +282,32 @@ static void ways_to_stop(void **state UNUSED)
 	assert_int_equal(unwind_step(UNWIND_X86_64, &sp_16, &s, read_memory, &m), UNWIND_END);
 	s = state_at(STACK, STACK + 64);
 	assert_int_equal(unwind_step(UNWIND_X86_64, &sp_16, &s, read_memory, &m), UNWIND_END);
+	/* Unless an exception's landing is being prepared there, or further down. */
+	r = sp_16;
+	r.flags = UNWIND_EH_RETURN;
+	s = state_at(STACK, 0);
+	assert_int_equal(unwind_step(UNWIND_X86_64, &r, &s, read_memory, &m), UNWIND_IN_FLIGHT);
+	s = state_at(STACK + 16, 0);
+	assert_int_equal(unwind_step(UNWIND_X86_64, &r, &s, read_memory, &m), UNWIND_CONTINUE);
+	m.word[5] = 0;
+	assert_int_equal(unwind_step(UNWIND_X86_64, &sp_16, &s, read_memory, &m), UNWIND_IN_FLIGHT);
 	r = sp_16;
 	/* Of a guess nothing. */
 	r.kind = UNWIND_RULE_NONE;
 	s = state_at(STACK, STACK);
 	assert_int_equal(unwind_step(UNWIND_X86_64, &r, &s, read_memory, &m), UNWIND_NO_ROW);
+}
+
+/* No code lies at the address: the first thing that may have led there is to blame. */
+static void astray(void **state UNUSED)
+{
+	struct unwind_state s = {0};
+
+	assert_int_equal(unwind_astray(&s), UNWIND_NO_MAPPING);
+	s.in_flight = 1;
+	assert_int_equal(unwind_astray(&s), UNWIND_IN_FLIGHT);
+	s.guessed = 1;
+	assert_int_equal(unwind_astray(&s), UNWIND_NO_ROW);
 }
 
 static void what_was_popped_is_in_its_register(void **state UNUSED)
@@ -364,6 +385,7 @@ int main(void)
 		cmocka_unit_test(leaves_of_aarch64),
 		cmocka_unit_test(frame_pointers),
 		cmocka_unit_test(ways_to_stop),
+		cmocka_unit_test(astray),
 		cmocka_unit_test(what_was_popped_is_in_its_register),
 		cmocka_unit_test(registers_of_perf),
 		cmocka_unit_test(every_stop_has_a_text),
