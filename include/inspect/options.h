@@ -68,6 +68,8 @@ int options_number(const char *text, uint64_t max, uint64_t *ret);
 
 /* Of -m: an `unsigned`, a power of two. */
 int options_mmap_pages(void *value, const char *arg, struct diag *d);
+/* Of --max-stack: an `unsigned`, at least 1. */
+int options_max_stack(void *value, const char *arg, struct diag *d);
 
 /* Refuses two options of which only one makes sense, by the names that are given. 0 or -EINVAL. */
 int options_conflict(const char *a, bool a_given, const char *b, bool b_given, struct diag *d);

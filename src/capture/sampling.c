@@ -124,22 +124,28 @@ static bool bpf_is_of_use(const struct sampler_config *c)
 	       c->max_stack <= UNWIND_MAX_STACK;
 }
 
+static int check_unwound_depth(const struct sampler_config *c, struct diag *d)
+{
+	if (!c->callchain || c->kernel_only || c->max_stack <= UNWIND_MAX_STACK)
+		return 0;
+	diag_set(d, -EINVAL, "cannot unwind stacks of %u frames", c->max_stack);
+	diag_why(d, "%u frames are the most that are unwound without frame pointers",
+		 UNWIND_MAX_STACK);
+	diag_fix(d, "--max-stack %u", UNWIND_MAX_STACK);
+	return -EINVAL;
+}
+
 /* Chains by frame pointer are as deep as a sysctl allows; what is unwound here has a limit of its
  * own, which is higher, but where that was raised. */
 static int check_depth(const struct sampler_config *c, bool automatic, const struct host *host,
 		       struct diag *d)
 {
-	if (!c->callchain || c->kernel_only || c->max_stack <= UNWIND_MAX_STACK ||
-	    !(automatic || c->stack_bytes))
+	if (!automatic && !c->stack_bytes)
 		return 0;
 	if (automatic && host->perf_event_max_stack != HOST_UNKNOWN &&
 	    c->max_stack <= (uint64_t)host->perf_event_max_stack)
 		return 0;
-	diag_set(d, -EOVERFLOW, "cannot unwind stacks of %u frames", c->max_stack);
-	diag_why(d, "%u frames are the most that are unwound without frame pointers",
-		 UNWIND_MAX_STACK);
-	diag_fix(d, "--max-stack %u", UNWIND_MAX_STACK);
-	return -EOVERFLOW;
+	return check_unwound_depth(c, d);
 }
 
 /* In one line: what, why, and the first thing that would help. */
@@ -220,15 +226,18 @@ int sampling_waits(const struct sampler_config *c, const struct waits_config *wa
 		.gpu = waits->gpu,
 		.tick_hz = waits->wall ? c->freq_hz : 0,
 	};
-	int err =
-		waits->probe ? explain_bpf_tracing(host, TRACING_SINCE_5_10, "time functions",
-						   "perf probe -x PATH FUNC", d)
-		: waits->calls
-			? explain_bpf_tracing(host, TRACING_SINCE_5_10, "trace system calls",
-					      "strace -k -f -p PID", d)
-			: explain_bpf_tracing(host, TRACING_SINCE_5_10, "see what threads wait for",
-					      "inspect stack -p PID      (what they wait for now)",
-					      d);
+	int err = check_unwound_depth(c, d);
+
+	if (err)
+		return err;
+	err = waits->probe ? explain_bpf_tracing(host, TRACING_SINCE_5_10, "time functions",
+						 "perf probe -x PATH FUNC", d)
+	      : waits->calls
+		      ? explain_bpf_tracing(host, TRACING_SINCE_5_10, "trace system calls",
+					    "strace -k -f -p PID", d)
+		      : explain_bpf_tracing(host, TRACING_SINCE_5_10, "see what threads wait for",
+					    "inspect stack -p PID      (what they wait for now)",
+					    d);
 
 	if (!err && unwind_tables_new(!no_cache, &ret->tables))
 		err = diag_errno(d, -ENOMEM, "preparing to unwind");

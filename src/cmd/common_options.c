@@ -82,7 +82,7 @@ static int parse_period(void *value, const char *arg, struct diag *d)
 }
 
 /* The kernel's limit on attr.sample_max_stack is a sysctl; the field itself has 16 bits. */
-static int parse_max_stack(void *value, const char *arg, struct diag *d)
+int options_max_stack(void *value, const char *arg, struct diag *d)
 {
 	uint64_t v = 0;
 	int err = parse_positive(arg, UINT16_MAX, &v, d);
@@ -215,7 +215,7 @@ static const struct option sampling_options[] = {
 	 .type = OPTION_CUSTOM,
 	 .offset = AT(max_stack),
 	 .help = "frames of a stack, up to 1024 (default 127)",
-	 .parse = parse_max_stack},
+	 .parse = options_max_stack},
 	{.name = "wall",
 	 .type = OPTION_FLAG,
 	 .offset = AT(wall),

@@ -46,8 +46,11 @@ read -r samples bytes < <(echo "$(json own.data | jq .samples) $(stat -c %s own.
 ok "[ $((bytes - 300000)) -lt $((samples * 600)) ]" "chains, not copies ($bytes bytes, $samples samples)"
 record --call-graph dwarf --max-stack 10 -o ten.data -- "$bare" 0.5
 for how in auto dwarf; do
-	exits 125 "$how: more than 1,024 frames" record --call-graph $how --max-stack 1025 -o deep.data -- true
+	exits 2 "$how: more than 1,024 frames" record --call-graph $how --max-stack 1025 -o deep.data -- true
 	like "$(cat err)" 'cannot unwind stacks of 1025 frames.*fix: --max-stack 1024' "$how: the most there are"
+done
+for n in 0 1025; do
+	exits 2 "offcpu --max-stack $n: the same" "$INSPECT" offcpu --max-stack $n -- true
 done
 is "$(json ten.data | jq -r '[.truncated_by_reason[].reason] | unique | join(",")')" \
 	'deeper than --max-stack' 'ten frames are too few, and that is why'

@@ -236,6 +236,7 @@ static void test_usage_errors(void **state UNUSED)
 		{"record -m 100", "-m 100: not a power of two", "-m 64, or -m 128"},
 		{"record -m 2097152", "-m 2097152: more than 1048576", NULL},
 		{"record --max-stack 65536", "--max-stack 65536: more than 65535", NULL},
+		{"record --max-stack 0", "--max-stack 0: must be at least 1", NULL},
 		{"record -F", "-F needs a value: -F HZ", NULL},
 		{"record -xp", "-p needs a value: -p PID,…", NULL},
 		{"record --json=yes", "--json takes no value, but has 'yes'", NULL},
