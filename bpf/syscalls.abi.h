@@ -115,8 +115,7 @@ enum syscalls_detail_kind {
 	SYSCALLS_LOCK_HOLDER,  /* id: tid (in its own pid namespace) that had it when a wait began,
 				  as glibc notes it, or PI; sum: ns */
 	SYSCALLS_LOCK_PI,      /* waits by PI operations */
-	SYSCALLS_LOCK_BROADCAST, /* all waiters were woken or moved */
-	SYSCALLS_LOCK_MOVED,     /* waits that began at another lock: moved by FUTEX_REQUEUE */
+	SYSCALLS_LOCK_MOVED,   /* waits that began at another lock: moved by FUTEX_REQUEUE */
 };
 
 struct syscalls_detail_key {

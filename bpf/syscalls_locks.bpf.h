@@ -206,8 +206,6 @@ static __noinline int end_wake(struct finished *f)
 		return 0;
 	add_lock_detail(SYSCALLS_LOCK_WAKER, target_tid(f->task), lock, stack_of_call(f->task),
 			f->result);
-	if (st->futex.moves_all || st->futex.n >= FUTEX_ALL)
-		add_lock_detail(SYSCALLS_LOCK_BROADCAST, 0, lock, 0, f->result);
 	return 0;
 }
 

@@ -9,6 +9,8 @@ enum wait_reason {
 	WAIT_RUNNABLE, /* it could run: preempted, woken and not run yet, gave up the CPU */
 	WAIT_THROTTLED,
 	WAIT_LOCK,
+	WAIT_CONDITION, /* until another thread says so: condition, semaphore, barrier, future */
+	WAIT_JOIN,      /* until another thread ends */
 	WAIT_DISK,
 	WAIT_NETWORK,
 	WAIT_PIPE,
@@ -44,6 +46,27 @@ enum wait_reason wait_reason_of(const struct wait_facts *f);
  * process's mappings. `first` stands where they say nothing. */
 enum wait_reason wait_reason_by_stack(enum wait_reason first, const char *const *functions,
 				      size_t n);
+
+/* What a futex is part of. */
+enum lock_use {
+	LOCK_USE_UNKNOWN,
+	LOCK_USE_MUTEX,
+	LOCK_USE_RWLOCK,
+	LOCK_USE_CONDITION,
+	LOCK_USE_SEMAPHORE,
+	LOCK_USE_BARRIER,
+	LOCK_USE_FUTURE,
+	LOCK_USE_THREAD,
+	LOCK_USES
+};
+
+const char *lock_use_name(enum lock_use use); /* "rwlock"; "" unknown */
+
+/* By the program's functions that wait at it, the innermost first; "" and NULL have no name. */
+enum lock_use lock_use_of(const char *const *functions, size_t n);
+
+/* The reason of a wait at such a futex. */
+enum wait_reason wait_reason_of_lock(enum lock_use use);
 
 /* Nothing to do, by design: the call waits for work (epoll_wait, accept, nanosleep, wait4). */
 bool wait_is_idle(const char *call);

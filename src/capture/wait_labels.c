@@ -339,6 +339,7 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 		.fault = key->nr == OFFCPU_NO_SYSCALL && !(key->flags & OFFCPU_KTHREAD),
 	};
 	uint8_t argument = OFFCPU_ARG_NONE;
+	enum wait_reason reason;
 	struct wait_label *label;
 	bool on_gpu;
 	int err;
@@ -365,12 +366,16 @@ static int label_blocked(struct wait_labels *l, struct waits *w, const struct of
 	}
 	if (l->text.failed)
 		return -ENOMEM;
-	err = waits_label(w, strbuf_str(&l->text), wait_reason_of(&f), ret);
+	reason = wait_reason_of(&f);
+	if (reason == WAIT_LOCK && lock_name_is_thread(strbuf_str(&l->object)))
+		reason = WAIT_JOIN;
+	err = waits_label(w, strbuf_str(&l->text), reason, ret);
 	if (err)
 		return err;
 	label = &w->labels.v[*ret];
 	label->idle = wait_is_idle(f.call) && !on_gpu;
-	label->by_stack = f.uninterruptible || f.fault || label->reason == WAIT_OTHER;
+	label->by_stack = f.uninterruptible || f.fault || label->reason == WAIT_OTHER ||
+			  (reason == WAIT_LOCK && !lock_name_is_gil(strbuf_str(&l->object)));
 	return 0;
 }
 

@@ -123,8 +123,6 @@ struct lock_facts lock_facts_of(const struct trace_view *view, const struct lock
 			f.races += count;
 		} else if (kind == SYSCALLS_LOCK_PI) {
 			f.pi_waits += count;
-		} else if (kind == SYSCALLS_LOCK_BROADCAST) {
-			f.broadcasts += count;
 		} else if (kind == SYSCALLS_LOCK_MOVED) {
 			f.moved += count;
 		}

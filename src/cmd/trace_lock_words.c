@@ -8,8 +8,10 @@
 
 #include <inspect/code_names.h>
 #include <inspect/strbuf.h>
+#include <inspect/symbolize.h>
+#include <inspect/wait_reason.h>
 
-enum { WORD_BYTES = 4, PAIRS_MAX = 64, FRAMES_LOOKED_AT = 4 };
+enum { WORD_BYTES = 4, PAIRS_MAX = 64, FRAMES_LOOKED_AT = 8 };
 
 struct word {
 	uint64_t user_va;
@@ -25,24 +27,41 @@ static int by_place(const void *a, const void *b)
 	return (x->user_va > y->user_va) - (x->user_va < y->user_va);
 }
 
-static bool is_condition(const struct syscall_counts *counts, const struct syscalls_stack *stack,
-			 struct code_names *code)
+static void put_function(const struct syscall_counts *counts, const struct syscalls_stack *stack,
+			 size_t i, struct code_names *code, struct strbuf *ret)
 {
-	for (size_t i = 0; i < stack->n && i < FRAMES_LOOKED_AT; i++) {
-		const struct syscalls_frame *f = &stack->frames[i];
-		CLEANUP(strbuf_release) struct strbuf path = {0};
-		struct code_name name = {.symbol = NULL};
+	const struct syscalls_frame *f = &stack->frames[i];
+	CLEANUP(strbuf_release) struct strbuf path = {0};
+	struct code_name name = {.symbol = NULL};
 
-		syscall_counts_file(counts, &f->file, &path);
-		if (path.n && !path.failed)
-			code_names_find(code, (pid_t)stack->pid, strbuf_str(&path),
-					f->file.device >> 20, f->file.device & 0xfffff,
-					f->file.inode, f->file_off, i > 0, &name);
-		if (name.symbol &&
-		    str_starts(name.symbol + strspn(name.symbol, "_"), "pthread_cond_"))
-			return true;
+	syscall_counts_file(counts, &f->file, &path);
+	if (path.n && !path.failed)
+		code_names_find(code, (pid_t)stack->pid, strbuf_str(&path), f->file.device >> 20,
+				f->file.device & 0xfffff, f->file.inode, f->file_off, i > 0, &name);
+	if (name.symbol && !symbol_demangle(name.symbol, ret))
+		strbuf_puts(ret, name.symbol);
+}
+
+enum lock_use lock_use_by_stack(const struct syscall_counts *counts, uint64_t id,
+				struct code_names *code)
+{
+	struct strbuf names[FRAMES_LOOKED_AT] = {{0}};
+	const char *functions[FRAMES_LOOKED_AT];
+	struct syscalls_stack stack;
+	enum lock_use use;
+	size_t n;
+
+	if (!id || !syscall_counts_stack(counts, id, &stack))
+		return LOCK_USE_UNKNOWN;
+	n = MIN((size_t)stack.n, (size_t)FRAMES_LOOKED_AT);
+	for (size_t i = 0; i < n; i++) {
+		put_function(counts, &stack, i, code, &names[i]);
+		functions[i] = names[i].failed ? "" : strbuf_str(&names[i]);
 	}
-	return false;
+	use = lock_use_of(functions, n);
+	for (size_t i = 0; i < n; i++)
+		strbuf_release(&names[i]);
+	return use;
 }
 
 /* Whether a stack of who waited at the lock of that id is in such a function. */
@@ -51,11 +70,9 @@ static bool waits_for_condition(const struct syscall_counts *counts, const struc
 {
 	for (size_t i = 0; i < t->details.n; i++) {
 		const struct syscalls_detail_key *key = &t->details.v[i].key;
-		struct syscalls_stack stack;
 
-		if (key->kind == SYSCALLS_LOCK_WAITER && key->value == lock && key->stack &&
-		    syscall_counts_stack(counts, key->stack, &stack))
-			return is_condition(counts, &stack, code);
+		if (key->kind == SYSCALLS_LOCK_WAITER && key->value == lock && key->stack)
+			return lock_use_by_stack(counts, key->stack, code) == LOCK_USE_CONDITION;
 	}
 	return false;
 }

@@ -26,16 +26,23 @@ static const char *lock_name(const struct trace_view *view, const struct syscall
 			   (unsigned long long)key->inode);
 }
 
+/* "": nothing tells. */
 static const char *kind_of(const struct trace_view *view, const struct syscalls_key *key,
-			   const char *name, const struct lock_facts *f)
+			   const char *name, const struct lock_facts *f, struct code_names *code)
 {
+	enum lock_use use;
+
 	if (lock_name_is_thread(name))
-		return "thread";
+		return lock_use_name(LOCK_USE_THREAD);
 	if (trace_lock_is_gil(view->locks, key->pid, key->inode))
 		return "GIL";
 	if (f->pi_waits)
 		return "PI mutex";
-	return f->broadcasts ? "condition" : "mutex";
+	use = lock_use_by_stack(view->counts, f->waiter.stack, code);
+	/* Nobody's stack tells; but only a mutex says who has it. */
+	if (use == LOCK_USE_UNKNOWN && f->holder.tid)
+		use = LOCK_USE_MUTEX;
+	return lock_use_name(use);
 }
 
 /* --lock: an address, or a part of the name. */
@@ -90,7 +97,7 @@ static void put_lock(const struct trace_view *view, const struct shown_lock *loc
 		(const struct cell[LOCK_COLUMNS]){
 			cell_u64(CELL_COUNT, number),
 			cell_text(r, lock->name),
-			cell_text(r, lock->kind),
+			*lock->kind ? cell_text(r, lock->kind) : cell_null(r, "nothing tells"),
 			row->key.pid ? cell_u64(CELL_COUNT, row->key.pid)
 				     : cell_null(r, "shared by processes"),
 			cell_text(r, result_text(r, "0x%llx", (unsigned long long)row->key.inode)),
@@ -140,11 +147,14 @@ static int choose(const struct trace_view *view, struct result *r, struct shown_
 {
 	CLEANUP(freep) size_t *order = NULL;
 	CLEANUP(lock_details_release) struct lock_details details = {0};
+	CLEANUP(code_names_freep) struct code_names *code = NULL;
 	int err = trace_sorted_rows(view->table, view->v->sort, &order);
 
 	ret->near.word = view->v->lock ? view->v->lock : "";
 	if (!err)
 		err = lock_details_sort(view->table, &details);
+	if (!err)
+		err = code_names_new(&code);
 	for (size_t i = 0; i < view->table->rows.n && !err; i++) {
 		const struct syscall_row *row = &view->table->rows.v[order[i]];
 		struct shown_lock lock = {.row = row, .name = lock_name(view, &row->key, r)};
@@ -159,7 +169,7 @@ static int choose(const struct trace_view *view, struct result *r, struct shown_
 			continue;
 		}
 		lock.facts = lock_facts_of(view, &details, row->key.stack, row->key.pid);
-		lock.kind = kind_of(view, &row->key, lock.name, &lock.facts);
+		lock.kind = kind_of(view, &row->key, lock.name, &lock.facts, code);
 		ret->total_ns += trace_row_wall_ns(row);
 		err = array_push(&ret->v, lock);
 	}
@@ -204,8 +214,8 @@ static void put_summary(const struct trace_view *view, const struct shown_locks 
 
 	if (!top || !locks->total_ns || seconds <= 0) {
 		result_fact(r, "summary", "locks",
-			    cell_text(r, top || !locks->n_others ? "nobody waited at a lock"
-								 : no_such_lock(view, locks, r)));
+			    cell_text(r, top || !view->v->lock ? "nobody waited at a lock"
+							       : no_such_lock(view, locks, r)));
 		return;
 	}
 	result_fact(

@@ -5,6 +5,8 @@
 
 #include "trace.h"
 
+#include <inspect/wait_reason.h>
+
 /* The thread that did most of something at a lock, and from where it did most of that. */
 struct lock_role {
 	uint32_t tid;    /* 0: nobody */
@@ -13,7 +15,7 @@ struct lock_role {
 };
 
 struct lock_facts {
-	uint64_t waiters, timeouts, races, pi_waits, broadcasts, moved;
+	uint64_t waiters, timeouts, races, pi_waits, moved;
 	struct lock_role waiter, waker, holder;
 };
 
@@ -37,6 +39,10 @@ const char *lock_thread_text(const struct trace_view *view, uint32_t tid, struct
 struct code_names;
 int lock_stacks_add(const struct trace_view *view, const struct lock_facts *f, size_t number,
 		    const char *lock, struct code_names *code, struct result *r);
+
+/* What the functions of a stack wait at: those that wait are asked. */
+enum lock_use lock_use_by_stack(const struct syscall_counts *counts, uint64_t id,
+				struct code_names *code);
 
 /* Of the two words of a condition the second gets the address of the first. 0 or -ENOMEM. */
 int lock_words_join(const struct syscall_counts *counts, struct syscall_table *t);

@@ -4,14 +4,12 @@
 #include <sys/stat.h>
 
 static const char *const names[WAIT_REASONS] = {
-	[WAIT_RUNNABLE] = "runnable", [WAIT_THROTTLED] = "throttled",
-	[WAIT_LOCK] = "lock",         [WAIT_DISK] = "disk",
-	[WAIT_NETWORK] = "network",   [WAIT_PIPE] = "pipe",
-	[WAIT_POLL] = "poll",         [WAIT_SLEEP] = "sleep",
-	[WAIT_CHILD] = "child",       [WAIT_FAULT] = "page fault",
-	[WAIT_RECLAIM] = "reclaim",   [WAIT_MMAP_LOCK] = "mmap_lock",
-	[WAIT_GPU] = "gpu",           [WAIT_STOPPED] = "stopped",
-	[WAIT_OTHER] = "other",       [WAIT_RUNNING] = "running",
+	[WAIT_RUNNABLE] = "runnable",   [WAIT_THROTTLED] = "throttled", [WAIT_LOCK] = "lock",
+	[WAIT_CONDITION] = "condition", [WAIT_JOIN] = "join",           [WAIT_DISK] = "disk",
+	[WAIT_NETWORK] = "network",     [WAIT_PIPE] = "pipe",           [WAIT_POLL] = "poll",
+	[WAIT_SLEEP] = "sleep",         [WAIT_CHILD] = "child",         [WAIT_FAULT] = "page fault",
+	[WAIT_RECLAIM] = "reclaim",     [WAIT_MMAP_LOCK] = "mmap_lock", [WAIT_GPU] = "gpu",
+	[WAIT_STOPPED] = "stopped",     [WAIT_OTHER] = "other",         [WAIT_RUNNING] = "running",
 };
 
 const char *wait_reason_name(enum wait_reason r)
@@ -41,6 +39,9 @@ static const struct {
 	{"pselect6", WAIT_POLL},
 	{"nanosleep", WAIT_SLEEP},
 	{"clock_nanosleep", WAIT_SLEEP},
+	{"pause", WAIT_SLEEP},
+	{"rt_sigsuspend", WAIT_SLEEP},
+	{"rt_sigtimedwait", WAIT_SLEEP},
 	{"wait4", WAIT_CHILD},
 	{"waitid", WAIT_CHILD},
 	{"vfork", WAIT_CHILD},

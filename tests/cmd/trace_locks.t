@@ -54,7 +54,7 @@ look shared
 like "$(jq -r '.locks[0].lock' l.json)" '/shared\+0x[0-9a-f]+ \(shared\)$' 'a lock that two processes map at different places is one'
 is "$(jq '.locks[0].waiters' l.json)" 2 '… with the waits of both'
 look threads
-is "$(jq '[.locks[] | select(.kind == "condition")] | length > 0' l.json)" true 'a barrier wakes all at once'
+is "$(jq -r '[.locks[].kind] | unique | join(" ")' l.json)" 'barrier thread' 'what it is part of, the functions that wait tell'
 
 if "$W/syscalls" futex2 1; then
 	look futex2
@@ -88,7 +88,7 @@ moved() {
 }
 moved requeue
 is "$(of to .moved) $(of from .moved)" '2 0' '… two came from another lock'
-is "$(of from .kind)" condition '… where all were moved at once'
+is "$(of from .kind) $(of to .kind)" 'null null' '… of which nothing tells what they are'
 like "$(stack waker "$(of to .number)")" 'wake_at requeue main' 'who wakes at the second lock'
 like "$(stack waiter "$(of to .number)")" 'wait_at_from waiter start_thread' '… and the waiter has its own stack there too'
 like "$(stack waker "$(of from .number)")" 'move_to requeue main' 'who moves wakes at the first'
@@ -127,6 +127,8 @@ locks --lock second -p $pid -d 0.2
 is "$(jq '.locks | length' l.json)" 1 '--lock picks one by name'
 locks --lock frist -p $pid -d 0.1
 is "$(jq -r .summary l.json)" 'nobody waited at a lock frist: did you mean first?' '… and says which is like it'
+locks --lock NOSUCH -- true
+is "$(jq -r .summary l.json)" 'nobody waited at a lock NOSUCH' '… also where nobody waited at any'
 locks --lock NOSUCH -p $pid -d 0.1
 like "$(jq -r .summary l.json)" '^nobody waited at a lock NOSUCH; most waiting was at (first|second), (second|first)' '… or which there are'
 kill $pid
