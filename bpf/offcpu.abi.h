@@ -139,6 +139,12 @@ struct offcpu_row {
 	__u32 buckets[OFFCPU_BUCKETS];
 };
 
+/* From wake-ups until threads ran, of the waits in rows. By CPU. */
+struct offcpu_delays {
+	__u64 count, max_ns;
+	__u64 buckets[OFFCPU_BUCKETS];
+};
+
 /* Of a thread, when it ends, and of all others at the end. */
 struct offcpu_totals {
 	__u64 start_ns, end_ns;
@@ -214,6 +220,7 @@ struct offcpu_losses {
 _Static_assert(sizeof(struct offcpu_chain) == 80, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_key) == 48, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_row) == 72 + 4 * OFFCPU_BUCKETS, "shared with the tool");
+_Static_assert(sizeof(struct offcpu_delays) == 8 * (2 + OFFCPU_BUCKETS), "shared with the tool");
 _Static_assert(sizeof(struct offcpu_totals) == 88, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_ended) == 96, "shared with the tool");
 _Static_assert(sizeof(struct offcpu_gap) == 40, "shared with the tool");

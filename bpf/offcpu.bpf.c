@@ -77,7 +77,29 @@ struct {
 	__type(value, struct offcpu_totals);
 } totals SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct offcpu_delays);
+} delays SEC(".maps");
+
 /* --- rows ------------------------------------------------------------------------------------- */
+
+static __always_inline void add_delay(__u64 ns)
+{
+	__u32 zero = 0, bucket;
+	struct offcpu_delays *d = bpf_map_lookup_elem(&delays, &zero);
+
+	if (!d)
+		return;
+	d->count++;
+	if (ns > d->max_ns)
+		d->max_ns = ns;
+	bucket = bucket_of(ns);
+	barrier_var(bucket); /* the compiler may not forget the bound, which the verifier needs */
+	d->buckets[bucket & (OFFCPU_BUCKETS - 1)]++;
+}
 
 /* The thread waited for off_ns, queue_ns of it with the reason gone and no CPU yet. NULL: it is in
  * no row. */
@@ -108,6 +130,8 @@ static __always_inline struct offcpu_row *add_wait(struct thread *t, __u64 off_n
 	row->last_ns = now_ns;
 	if (!wait_ns)
 		wait_ns = queue_ns;
+	else if (queue_ns)
+		add_delay(queue_ns);
 	if (wait_ns > row->max_ns)
 		row->max_ns = wait_ns;
 	bucket = bucket_of(wait_ns);

@@ -118,9 +118,16 @@ const struct offcpu_ended *offcpu_threads(const struct offcpu_probe *o, size_t *
  * left there. 0, -ENOENT at the end, or -errno. */
 int offcpu_loop_next(const struct offcpu_probe *o, uint32_t *serial, struct offcpu_loop *ret);
 void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret);
+/* Of all CPUs together. 0 or -errno. */
+int offcpu_delays(const struct offcpu_probe *o, struct offcpu_delays *ret);
 int offcpu_notes(const struct offcpu_probe *o, note_list *notes);
 
 /* The least and the least greater wait of a bucket. */
-uint64_t offcpu_bucket_low_ns(unsigned bucket);
+static inline uint64_t offcpu_bucket_low_ns(unsigned bucket)
+{
+	unsigned log2 = bucket ? (bucket - 1) / 4 : 0, quarter = bucket ? (bucket - 1) % 4 : 0;
+
+	return bucket ? (uint64_t)(4 + quarter) << (log2 + OFFCPU_BUCKET_FIRST_LOG2 - 2) : 0;
+}
 
 #endif

@@ -30,6 +30,7 @@ struct wait_site {
 	uint64_t stack_id; /* the program's */
 	uint32_t stack;    /* in the profile; UINT32_MAX: unknown */
 	enum wait_reason reason;
+	enum lock_use use; /* of locks: what the stack tells of it */
 	uint64_t wait_ns;  /* up to the wake-ups */
 	uint64_t queue_ns; /* from then until a CPU was free */
 	uint64_t count, max_ns;
@@ -82,6 +83,7 @@ struct waits {
 	ARRAY(struct wait_thread) threads; /* those with a serial, by serial */
 	ARRAY(struct wait_loop) loops;     /* with the longest gap first */
 	ARRAY(uint32_t) throttled;         /* pids that a quota has kept off their CPU, each once */
+	struct offcpu_delays delays;       /* after wake-ups: the queue_ns of sites that waited */
 	struct offcpu_lost lost;
 	struct gpu_losses gpu_lost;
 	uint64_t without_stack;  /* waits whose stack has not come */
@@ -107,6 +109,9 @@ int waits_finish(struct waits *w, const struct offcpu_ended *threads, size_t n);
 /* When the profile has its names: reasons of sites, and from them of threads. 0 or -ENOMEM. */
 struct profile;
 int waits_classify(struct waits *w, const struct profile *p);
+
+/* The process of a thread that waited for a mutex or rwlock all through; 0: none did. */
+uint32_t waits_stuck(const struct waits *w);
 
 /* What is missing, by cause. */
 struct wait_loss {

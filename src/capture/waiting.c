@@ -415,6 +415,8 @@ int waiting_finish(struct source *source, record_fn *emit, void *ctx)
 	if (!err)
 		err = emit_gaps(s);
 	offcpu_losses(s->probe, &s->waits->lost);
+	if (!err)
+		err = offcpu_delays(s->probe, &s->waits->delays);
 	if (!err && s->gpu.config)
 		err = offcpu_gpu_losses(s->probe, &s->waits->gpu_lost);
 	record.lost = waits_lost(s->waits);

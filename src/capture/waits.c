@@ -249,21 +249,33 @@ int waits_finish(struct waits *w, const struct offcpu_ended *threads, size_t n)
 	return 0;
 }
 
-/* By the names of the kernel's functions on the site's stack. */
+static bool is_waker(const struct profile *p, const struct symbol *s)
+{
+	return str_starts(intern_str(&p->strings, s->name), "[woken by ");
+}
+
+/* By the names of the functions on the site's stack: the kernel's, and of locks the program's. */
 static int classify_site(struct wait_site *s, const struct profile *p, struct symbol_path *path)
 {
 	const struct profile_row row = {.stack = s->stack};
 	ARRAY(const char *) functions = {0};
+	bool is_lock = s->reason == WAIT_LOCK;
 	int err = profile_row_path(p, &row, path);
+	size_t n = 0;
 
-	for (size_t i = 0; i < path->at.n && !err; i++) {
+	while (!err && n < path->at.n && !is_waker(p, &p->symbols.v[path->at.v[n].symbol]))
+		n++;
+	for (size_t i = n; i-- > 0 && !err;) {
 		const struct symbol *symbol = &p->symbols.v[path->at.v[i].symbol];
 
-		if (symbol->kind == FRAME_KERNEL)
+		if ((symbol->kind == FRAME_KERNEL) != is_lock)
 			err = array_push(&functions, intern_str(&p->strings, symbol->name));
 	}
+	if (!err && is_lock)
+		s->use = lock_use_of(functions.v, functions.n);
 	if (!err)
-		s->reason = wait_reason_by_stack(s->reason, functions.v, functions.n);
+		s->reason = is_lock ? wait_reason_of_lock(s->use)
+				    : wait_reason_by_stack(s->reason, functions.v, functions.n);
 	array_release(&functions);
 	return err;
 }
@@ -292,6 +304,18 @@ int waits_classify(struct waits *w, const struct profile *p)
 		t->idle_ns += w->labels.v[s->label].idle ? part->wait_ns : 0;
 	}
 	return err;
+}
+
+uint32_t waits_stuck(const struct waits *w)
+{
+	for (size_t i = 0; i < w->sites.n; i++) {
+		const struct wait_site *s = &w->sites.v[i];
+
+		if ((s->use == LOCK_USE_MUTEX || s->use == LOCK_USE_RWLOCK) && s->count &&
+		    s->n_before == s->count && s->n_open == s->count)
+			return s->pid;
+	}
+	return 0;
 }
 
 /* --- what is missing -------------------------------------------------------------------------- */

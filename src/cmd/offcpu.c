@@ -147,10 +147,30 @@ static int draw(const struct offcpu_values *v, const struct profile *p, struct d
 	return err ? err : output_file_close(&f, flame_svg(p, &fo, f.out), d);
 }
 
+/* Who waits for a lock all through may be in a deadlock: who holds it is asked of the process,
+ * while that is there. */
+static void put_next(struct strbuf *line, const struct offcpu_values *v, const struct waits *w)
+{
+	CLEANUP(strbuf_release) struct strbuf word = {0};
+	uint32_t stuck = waits_stuck(w);
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", stuck);
+	if (stuck && access(path, F_OK) == 0) {
+		strbuf_printf(line, " → inspect stack -p %u", stuck);
+		return;
+	}
+	strbuf_puts(line, v->output ? " → inspect flame " : " → --flame FILE");
+	if (v->output) {
+		shell_word_put(&word, v->output);
+		term_escape(line, strbuf_str(&word), word.n);
+	}
+}
+
 static void put_headline(struct result *r, const struct offcpu_values *v,
 			 const struct offcpu_view *view, FILE *out)
 {
-	CLEANUP(strbuf_release) struct strbuf line = {0}, word = {0}, ascii = {0};
+	CLEANUP(strbuf_release) struct strbuf line = {0}, ascii = {0};
 
 	offcpu_headline(&line, view);
 	result_fact(r, "summary", "", cell_text(r, strbuf_str(&line)));
@@ -159,11 +179,7 @@ static void put_headline(struct result *r, const struct offcpu_values *v,
 			    cell_u64(CELL_COUNT, (uint64_t)view->recording->load.n_throttled));
 	if (wants_data(v) || !out)
 		return;
-	strbuf_puts(&line, v->output ? " → inspect flame " : " → --flame FILE");
-	if (v->output) {
-		shell_word_put(&word, v->output);
-		term_escape(&line, strbuf_str(&word), word.n);
-	}
+	put_next(&line, v, view->waits);
 	if (!term_is_utf8())
 		term_ascii(&ascii, strbuf_str(&line));
 	fprintf(out, "%s\n", strbuf_str(term_is_utf8() ? &line : &ascii));

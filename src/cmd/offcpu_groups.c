@@ -50,6 +50,18 @@ static int compare_places(const struct place *x, const struct place *y)
 	return order;
 }
 
+/* What is told of a site alone. */
+static int compare_sites(const struct wait_site *x, const struct wait_site *y)
+{
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->stack != y->stack)
+		return x->stack < y->stack ? -1 : 1;
+	if (x->reason != y->reason)
+		return x->reason < y->reason ? -1 : 1;
+	return (x->label > y->label) - (x->label < y->label);
+}
+
 /* Alike next to each other, and of them those with the same label. */
 static int by_place(const void *a, const void *b)
 {
@@ -61,6 +73,14 @@ static int by_place(const void *a, const void *b)
 	if (x->site->label != y->site->label)
 		return x->site->label < y->site->label ? -1 : 1;
 	return x->site < y->site ? -1 : x->site > y->site;
+}
+
+static int by_site(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int order = compare_sites(x->site, y->site);
+
+	return order ? order : x->site < y->site ? -1 : x->site > y->site;
 }
 
 static int by_time(const void *a, const void *b)
@@ -162,20 +182,39 @@ static void rank_groups(struct wait_groups *g)
 		qsort(g->v, g->n, sizeof(*g->v), by_time);
 }
 
+/* The row of what could run; where nothing but wake-ups made any, a new one. NULL: nothing did. */
+static struct wait_group *runnable_group(struct wait_groups *g, const struct waits *w)
+{
+	struct wait_site none = {.stack = UINT32_MAX, .reason = WAIT_RUNNABLE};
+
+	for (size_t i = 0; i < g->n; i++)
+		if (g->v[i].sum.reason == WAIT_RUNNABLE)
+			return &g->v[i];
+	while (none.label < w->labels.n && w->labels.v[none.label].reason != WAIT_RUNNABLE)
+		none.label++;
+	if (none.label == w->labels.n || !w->delays.count)
+		return NULL;
+	add_without_place(&g->v[g->n], &none);
+	return &g->v[g->n++];
+}
+
 void wait_groups_add_queues(struct wait_groups *g, const struct waits *w)
 {
-	for (size_t i = 0; i < g->n; i++) {
-		struct wait_group *runnable = &g->v[i];
+	struct wait_group *runnable = runnable_group(g, w);
+	struct wait_site *sum;
 
-		if (runnable->sum.reason != WAIT_RUNNABLE)
-			continue;
-		for (size_t k = 0; k < w->sites.n; k++)
-			if (w->sites.v[k].reason != WAIT_RUNNABLE)
-				runnable->woken_ns += w->sites.v[k].queue_ns;
-		runnable->sum.queue_ns += runnable->woken_ns;
-		rank_groups(g);
+	if (!runnable)
 		return;
-	}
+	sum = &runnable->sum;
+	for (size_t k = 0; k < w->sites.n; k++)
+		if (w->sites.v[k].reason != WAIT_RUNNABLE)
+			runnable->woken_ns += w->sites.v[k].queue_ns;
+	sum->queue_ns += runnable->woken_ns;
+	sum->count += w->delays.count;
+	sum->max_ns = MAX(sum->max_ns, w->delays.max_ns);
+	for (size_t b = 0; b < OFFCPU_BUCKETS; b++)
+		sum->buckets[b] += (uint32_t)w->delays.buckets[b];
+	rank_groups(g);
 }
 
 void wait_groups_release(struct wait_groups *g)
@@ -207,10 +246,11 @@ int wait_groups_make(const struct waits *w, const struct profile *p, bool togeth
 			places[n++] = place_of(w, p, s);
 	}
 	if (n)
-		qsort(places, n, sizeof(*places), by_place);
+		qsort(places, n, sizeof(*places), together ? by_place : by_site);
 	for (size_t i = 0; i < n; i = end) {
-		for (end = i + 1; together && end < n; end++)
-			if (compare_places(&places[i], &places[end]))
+		for (end = i + 1; end < n; end++)
+			if (together ? compare_places(&places[i], &places[end])
+				     : compare_sites(places[i].site, places[end].site))
 				break;
 		fill_group(w, places + i, end - i, ret->next, &ret->v[ret->n++]);
 	}

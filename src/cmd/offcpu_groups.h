@@ -24,7 +24,8 @@ struct wait_groups {
 	uint32_t *next;
 };
 
-/* `together`: by process, reason, system call and the program's functions; else each site alone.
+/* `together`: by process, reason, system call and the program's functions; else by process, reason,
+ * what is waited for, and stack.
  * 0 or -ENOMEM. */
 int wait_groups_make(const struct waits *w, const struct profile *p, bool together,
 		     struct wait_groups *ret);

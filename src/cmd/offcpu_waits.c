@@ -104,6 +104,7 @@ static const struct column wait_columns[] = {
 	{"before", "before", CELL_COUNT, COLUMN_DATA_ONLY},
 	{"before_ns", "before time", CELL_NS, COLUMN_DATA_ONLY},
 	{"idle", "idle", CELL_BOOL, COLUMN_DATA_ONLY},
+	{"stack", "stack", CELL_COUNT, COLUMN_DATA_ONLY},
 	{"reason", "reason", CELL_TEXT, COLUMN_DATA_ONLY},
 	{"for", "waits for", CELL_TEXT, COLUMN_CUT},
 	{"marks", "", CELL_TEXT, COLUMN_TABLE_ONLY},
@@ -138,9 +139,11 @@ const char *offcpu_group_text(struct result *r, const struct waits *w, const str
 	if (str_ends(l->text, "(GIL)") || g->label_ns >= g->sum.wait_ns / 100 * LABEL_PERCENT)
 		return result_text(r, "%s +%zu", l->text, g->n_labels - 1);
 	return result_text(r, "%.*s, %zu %s", call, l->text, g->n_labels,
-			   l->reason == WAIT_LOCK    ? "locks"
-			   : l->reason == WAIT_CHILD ? "children"
-						     : "fds");
+			   g->sum.reason == WAIT_LOCK        ? "locks"
+			   : g->sum.reason == WAIT_CONDITION ? "conditions"
+			   : g->sum.reason == WAIT_JOIN      ? "threads"
+			   : g->sum.reason == WAIT_CHILD     ? "children"
+							     : "fds");
 }
 
 static void put_wait(struct result *r, size_t section, const struct waits *w,
@@ -166,6 +169,8 @@ static void put_wait(struct result *r, size_t section, const struct waits *w,
 		cell_u64(CELL_COUNT, s->n_before),
 		cell_u64(CELL_NS, s->before_ns),
 		cell_bool(l->idle),
+		s->stack == UINT32_MAX ? cell_null(r, is_merged ? "at any place" : "not known")
+				       : cell_u64(CELL_COUNT, s->stack),
 		cell_text(r, wait_reason_name(s->reason)),
 		cell_text(r, offcpu_group_text(r, w, g)),
 		cell_text(r, marks_of(r, w, s)),

@@ -205,13 +205,6 @@ const struct offcpu_ended *offcpu_threads(const struct offcpu_probe *o, size_t *
 	return o->threads.v;
 }
 
-uint64_t offcpu_bucket_low_ns(unsigned bucket)
-{
-	unsigned log2 = bucket ? (bucket - 1) / 4 : 0, quarter = bucket ? (bucket - 1) % 4 : 0;
-
-	return bucket ? (uint64_t)(4 + quarter) << (log2 + OFFCPU_BUCKET_FIRST_LOG2 - 2) : 0;
-}
-
 /* --- start and end ---------------------------------------------------------------------------- */
 
 static int add_thread(void *ctx, const void *element)
@@ -291,6 +284,26 @@ void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret)
 				    .loops_full = rows[3],
 				    .chains_lost = rows[4],
 				    .side_records = o->rings.side_lost};
+}
+
+int offcpu_delays(const struct offcpu_probe *o, struct offcpu_delays *ret)
+{
+	CLEANUP(freep) struct offcpu_delays *v = calloc(o->rings.n_possible, sizeof(*v));
+	struct offcpu_delays sum = {0};
+	uint32_t zero = 0;
+	int err = v ? 0 : -ENOMEM;
+
+	if (!err)
+		err = bpf_map_lookup_elem(probe_core_map(&o->core, "delays"), &zero, v);
+	for (size_t i = 0; i < o->rings.n_possible && !err; i++) {
+		sum.count += v[i].count;
+		sum.max_ns = MAX(sum.max_ns, v[i].max_ns);
+		for (size_t b = 0; b < OFFCPU_BUCKETS; b++)
+			sum.buckets[b] += v[i].buckets[b];
+	}
+	if (!err)
+		*ret = sum;
+	return err;
 }
 
 int offcpu_notes(const struct offcpu_probe *o, note_list *notes)

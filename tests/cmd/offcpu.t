@@ -7,7 +7,7 @@ python=/usr/bin/python3
 
 # What of a thread's time is accounted for: running + runnable + every reason, in percent.
 cat >"$tmp/sums.jq" <<'END'
-def reasons: ["lock", "disk", "network", "pipe", "poll", "sleep", "child", "page_fault", "reclaim",
+def reasons: ["lock", "condition", "join", "disk", "network", "pipe", "poll", "sleep", "child", "page_fault", "reclaim",
   "mmap_lock", "gpu", "stopped", "throttled", "other"];
 def sum: . as $t | .running_percent + .runnable_percent + .unknown_percent +
   ([reasons[] | $t[. + "_percent"] // 0] | add);
@@ -32,6 +32,8 @@ for part in sleep lock pipe; do
 	near "$(share "$(phase "$tmp/a.json" "phase_$part")" "$wall")" "$(share "$(truth $part)" "$wall")" 2 \
 		"its share of $part, with the right stack"
 done
+is "$(jq -r '[.waits[] | select(.reason == "join")][0] as $w | "\($w.wait_ns > 2e9) \([.stacks[] | select(.wait == $w.wait) | .function] | index("main") != null)"' "$tmp/a.json")" \
+	'true true' 'the end of a thread is no lock'
 near "$(jq '.threads[] | select(.comm == "worker") | .running_percent' "$tmp/a.json")" \
 	"$(share "$(truth cpu)" "$wall")" 2 'its share of computing'
 is "$(jq -r '[.waits[] | select(.for == "futex the_lock")][0] | .reason, .waker' "$tmp/a.json" |
@@ -45,6 +47,8 @@ is "$(jq '([.waits[].wait_ns] | add / 1000) as $short | [.waits[] | if .wait_ns 
 	. == sort' "$tmp/a.json")" true 'waits, then those for work by design, then what is short'
 is "$(jq '[.waits[] | select(.for == "futex the_lock") | .p50_ns <= .p99_ns and .p99_ns <= .max_ns] | all' \
 	"$tmp/a.json")" true 'percentiles are in order'
+is "$(jq '[.waits[] | select(.stack) | [.pid, .for, .reason, .stack]] | length == (unique | length)' "$tmp/a.json")" true \
+	'no two rows are alike: each has its stack'
 is "$(jq -r -f "$tmp/sums.jq" "$tmp/a.json")" '4 true' 'the time of each thread adds up'
 is "$(jq '([.threads[] | select(.tid) | .wall_ns] | add) as $all |
 	[.waits[] | (.percent - 100 * .wait_ns / $all) | fabs < 1e-6] | all' "$tmp/a.json")" true \
@@ -98,7 +102,7 @@ near "$(jq '.running_percent + .runnable_percent + .waiting_percent' "$tmp/worke
 near "$(jq '.threads[] | select(.comm == "worker") | .cpu_percent' "$tmp/w.json")" \
 	"$(jq .running_percent "$tmp/worker.json")" 2 'of a CPU it had what it ran'
 like "$(jq -r .summary "$tmp/w.json")" \
-	'· [0-9]+ % running · [0-9]+ % waiting \(sleep [0-9]+ %, lock [0-9]+ %\) · [0-9]+ % runnable' 'and so does the first line'
+	'· [0-9]+ % running · [0-9]+ % waiting \((sleep|join) [0-9]+ %, (sleep|join) [0-9]+ %\) · [0-9]+ % runnable' 'and so does the first line'
 "$INSPECT" flame "$tmp/w.data" >"$tmp/w.svg" 2>"$tmp/err"
 is "$(grep -o 'class="[orw][0-9]"' "$tmp/w.svg" | cut -c8 | sort -u | tr '\n' ' ')" 'o r w ' \
 	'three colours of leaves'
@@ -233,7 +237,12 @@ done
 
 sleep 300 &
 sleeper=$!
-sleep 0.2
+"$W/syscalls" deadlock 300 &
+stuck=$!
+until [ "$(cat /proc/$stuck/task/*/wchan | grep -o futex | wc -l)" -ge 2 ]; do sleep 0.02; done
+like "$("$INSPECT" offcpu --stacks 0 -p $stuck -d 0.1 2>&1)" "→ inspect stack -p $stuck"$'\n' \
+	'who waits for a mutex all through: stack is next, which says who holds it'
+kill $stuck
 "$INSPECT" offcpu --json -p $sleeper -d 0.5 >"$tmp/open.json" 2>"$tmp/err"
 is "$(jq -c '.waits[0] | [.for, .open, .before, .count, .idle]' "$tmp/open.json")" \
 	'["clock_nanosleep",1,1,1,true]' 'a wait since before the start, not over at the end'
@@ -278,7 +287,7 @@ is "$("$INSPECT" flame --folded "$tmp/pool.data" 2>/dev/null | grep -cE '__trace
 COLUMNS=60 "$INSPECT" offcpu --stacks 0 -- "$W/wait_shares" 0.2 >"$tmp/narrow" 2>&1
 like "$(cat "$tmp/narrow")" 'columns left out for the width: .*pipe [0-9.]+%' \
 	'reasons for which there is no room are told with their share'
-like "$(COLUMNS=60 "$INSPECT" offcpu --all --stacks 0 -- "$W/wait_shares" 0.2 2>&1)" 'waiting +(sleep|lock) +(sleep|lock) +pipe' \
+like "$(COLUMNS=60 "$INSPECT" offcpu --all --stacks 0 -- "$W/wait_shares" 0.2 2>&1)" 'waiting +((sleep|lock|join) +){3}pipe' \
 	'--all: all reasons'
 "$INSPECT" offcpu --json --min-wait 10ms -- "$W/wait_shares" 1 >"$tmp/min.json" 2>"$tmp/err"
 is "$(jq '[.waits[] | .wait_ns + .queue_ns >= .count * 1e7] | all' "$tmp/min.json")" true '--min-wait leaves shorter waits out'
@@ -292,6 +301,9 @@ exits 2 'a maximum below the minimum' "$INSPECT" offcpu --min-wait 2s --max-wait
 exits 2 'nothing to watch' "$INSPECT" offcpu
 "$INSPECT" offcpu --stacks 0 -- sleep 0.1 >"$tmp/none" 2>&1
 like "$(cat "$tmp/none")" '[0-9]+ % waiting.*lost 0' 'the first line sums up'
+is "$(awk 'BEGIN { unit["ns"] = 1; unit["µs"] = 1e3; unit["ms"] = 1e6; unit["s"] = 1e9 }
+	/^[0-9].* runnable/ { print $3 * unit[$4] <= $5 * $10 * unit[$11] * 1.01, $10 * unit[$11] <= $3 * unit[$4] * 1.01 }' "$tmp/none")" '1 1' \
+	'of what was runnable the number and the longest fit the time'
 unlike "$(cat "$tmp/none")" $'\n#[0-9]' '--stacks 0: no stacks'
 is "$("$INSPECT" offcpu --json --stacks 0 -- sleep 0.1 2>"$tmp/err" | jq -c '.stacks // []')" '[]' 'nor as data'
 cp "$(command -v sleep)" "$tmp/"$'a\033[31mb'
