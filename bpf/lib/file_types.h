@@ -47,6 +47,7 @@ struct path___file {
 struct file___file {
 	struct path___file f_path;
 	struct inode___file *f_inode;
+	unsigned int f_flags;
 	const struct file_operations *f_op;
 	void *private_data;
 };

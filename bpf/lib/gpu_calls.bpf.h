@@ -20,6 +20,7 @@ struct gpu_shared gpu_shared;
 enum {
 	TYPE_MASK = 0170000, /* S_IFMT */
 	TYPE_CHAR = 0020000,
+	OPEN_PATH = 010000000, /* O_PATH, of all architectures that there are programs for */
 	MINOR_BITS = 20,
 };
 
@@ -103,7 +104,7 @@ static __noinline int gpu_count(__u32 what)
 
 /* --- devices ---------------------------------------------------------------------------------- */
 
-/* Whether a file is a watched device. */
+/* Whether a file is a watched device, open for its driver. */
 static __noinline bool find_device(struct file___file *file, struct found_device *ret)
 {
 	struct inode___file *inode = BPF_CORE_READ(file, f_inode);
@@ -111,8 +112,8 @@ static __noinline bool find_device(struct file___file *file, struct found_device
 	struct gpu_device *device = NULL;
 	__u32 rdev = 0;
 
-	if (!inode)
-		return false;
+	if (!inode || BPF_CORE_READ(file, f_flags) & OPEN_PATH)
+		return false; /* O_PATH: a place in the tree, whose driver is never called */
 	if ((BPF_CORE_READ(inode, i_mode) & TYPE_MASK) == TYPE_CHAR) {
 		rdev = key.device = BPF_CORE_READ(inode, i_rdev);
 		device = bpf_map_lookup_elem(&gpu_devices, &key);

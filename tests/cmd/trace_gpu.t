@@ -121,9 +121,10 @@ is "$(row "_IO('T', 0x1, 0)" calls)" 4 'a device is known by its number'
 # FIOASYNC, FIONBIO and FIOCLEX are the kernel's own, of any file.
 gpu 550.54.14 -c --json -- "$calls" "$dev" answer 0 28 0 0 open nvidiactl rm 0x2a 32 8:0x101 2 \
 	raw 0x5452 2 raw 0x5421 1 raw 0x5451 1 open card0 raw 0xc0206442 5 open /dev/zero raw 0x5401 3 pipe raw 0x5401 6 \
-	refuse 13 try nvidia0 try nvidia-uvm refuse 0
+	refuse 13 try nvidia0 try nvidia-uvm refuse 0 place nvidiactl
 is "$(jq -r '[.rows[] | select(.call | startswith("open") | not) | "\(.call) \(.calls)"] | join(",")' "$tmp/json")" \
 	"$build 2" "other files' ioctls are not counted, nor the kernel's own"
+is "$(row open calls)" 3 '… nor an open that calls no driver (O_PATH), nor its close'
 is "$(jq -r .ioctls_of_other_files "$tmp/json")" 21 '… but known'
 is "$(jq -r '.errors[] | "\(.call) \(.error) \(.count)"' "$tmp/json")" 'open EACCES 2' 'opens that fail are shown'
 "$INSPECT" trace --gpu --device "$dev/card0" -c --json -- "$calls" "$dev" open card0 \

@@ -15,6 +15,7 @@
  *	unmap FROM BYTES                          of what was mapped by the last leak
  *	over FROM BYTES | cover FROM BYTES        other memory there, or the device again
  *	remap FROM BYTES NEW                      goes elsewhere
+ *	place NODE                                opened and closed as a place (O_PATH)
  *	refuse ERRNO | try NODE                   opens fail from now on; one that may
  *	ready MS                                  a device that is waited for has something then
  *	cold NR SIZE OFF:VALUE,… COUNT            as rm, the struct in a page that is not in memory
@@ -272,11 +273,11 @@ static int step(char **v)
 		tell_driver();
 		return 2;
 	}
-	if (!strcmp(what, "try")) {
+	if (!strcmp(what, "try") || !strcmp(what, "place")) {
 		char path[256];
 
 		snprintf(path, sizeof(path), "%s/%s", folder, v[1]);
-		close(open(path, O_RDWR));
+		close(open(path, what[0] == 't' ? O_RDWR : O_PATH));
 		return 2;
 	}
 	if (!strcmp(what, "open")) {
