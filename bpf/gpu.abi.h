@@ -177,6 +177,7 @@ struct gpu_shared {
 	__u64 ioctls_seen, ioctls_counted;
 	__u64 in_ioctl;    /* threads that are in one of a watched device */
 	__u64 last_end_ns; /* of such an ioctl */
+	__u64 start_ns;    /* a call of before is in it since then; 0: not told */
 	__u64 set_changes; /* epoll sets in which members may have come or gone */
 };
 

@@ -257,6 +257,8 @@ int BPF_PROG(on_sys_exit, struct pt_regs *regs, long result)
 	if (!target_shared.active || !kind)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
+	if (!target_shared.active)
+		return 0; /* again: it goes on up to the end, which may be before now */
 	task = this_task();
 	st = gpu_calls_of(task);
 	if (kind >= GPU_KINDS || !st || !st->seen)
@@ -331,7 +333,7 @@ SEC("iter/task")
 int collect(struct bpf_iter__task___call *ctx)
 {
 	struct task_struct *task = (void *)ctx->task;
-	__u64 now_ns = bpf_ktime_get_ns();
+	__u64 now_ns = measured_until();
 	struct gpu_thread out = {};
 	struct gpu_call *st;
 

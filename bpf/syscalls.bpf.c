@@ -102,6 +102,8 @@ static __always_inline void leave(struct task_struct *task, struct pt_regs *regs
 		return;
 	}
 	now_ns = bpf_ktime_get_ns();
+	if (!target_shared.active)
+		return; /* again: it goes on up to the end, which may be before now */
 	if (st->from_before && st->enter_ns < shared.start_ns)
 		st->enter_ns = shared.start_ns;
 	f.latency_ns = now_ns - st->enter_ns;
@@ -310,7 +312,7 @@ int collect(struct bpf_iter__task___call *ctx)
 {
 	struct task_struct *task = (void *)ctx->task;
 	struct syscalls_thread out = {.key = {.fd = -1}};
-	__u64 now_ns = bpf_ktime_get_ns(), from_ns, enter_ns;
+	__u64 now_ns = measured_until(), from_ns, enter_ns;
 	struct call_state *st;
 	__u32 code;
 

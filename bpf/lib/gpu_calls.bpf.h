@@ -458,7 +458,7 @@ static __always_inline struct gpu_call *gpu_call_of_sleeper(struct task_struct *
 	}
 	if (st->seen || !gpu_call_began(st, task, kind, GPU_SCRATCH_ITERATOR))
 		return NULL;
-	st->enter_ns = bpf_ktime_get_ns();
+	st->enter_ns = gpu_shared.start_ns ? gpu_shared.start_ns : bpf_ktime_get_ns();
 	barrier();
 	if (st->seen) /* it has run meanwhile, and was counted at its end */
 		st->enter_ns = 0;

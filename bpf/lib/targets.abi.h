@@ -40,9 +40,10 @@ struct target_shared {
 	__u64 active;     /* set: the program measures */
 	__u64 live;       /* targets that have not ended */
 	__u64 unfollowed; /* children that found no place in `targets` */
+	__u64 stopped_ns; /* when it ceased to be active; 0: not yet */
 };
 
 _Static_assert(sizeof(struct target_setup) == 24, "shared with the tool");
-_Static_assert(sizeof(struct target_shared) == 24, "shared with the tool");
+_Static_assert(sizeof(struct target_shared) == 32, "shared with the tool");
 
 #endif

@@ -30,6 +30,12 @@ static __always_inline __u32 target_tid(struct task_struct *task)
 	return task_tid(task, target_setup.pid_ns_inode);
 }
 
+/* Where the measurement ends: what goes on is counted up to then, whenever it is read. */
+static __always_inline __u64 measured_until(void)
+{
+	return target_shared.stopped_ns ? target_shared.stopped_ns : bpf_ktime_get_ns();
+}
+
 /* As the innermost pid namespace of the task numbers it. */
 static __always_inline __u32 target_own_tid(struct task_struct *task)
 {

@@ -271,11 +271,13 @@ int probe_core_start(struct probe_core *c)
 	return err;
 }
 
-void probe_core_stop(struct probe_core *c)
+uint64_t probe_core_stop(struct probe_core *c)
 {
-	__atomic_store_n(&c->shared->active, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&c->shared->active, 0, __ATOMIC_SEQ_CST);
+	c->shared->stopped_ns = clock_now_ns();
 	if (c->maps)
 		unwind_maps_stop(c->maps);
+	return c->shared->stopped_ns;
 }
 
 void probe_core_release(struct probe_core *c)

@@ -68,9 +68,9 @@ void probe_core_detach(struct probe_core *c, size_t n);
 /* Tells the program whom to measure; reads what they have mapped. */
 int probe_core_targets(struct probe_core *c, struct diag *d);
 
-int probe_core_start(struct probe_core *c); /* 0 or -errno */
-void probe_core_stop(struct probe_core *c);
-void probe_core_release(struct probe_core *c); /* before NAME__destroy */
+int probe_core_start(struct probe_core *c);     /* 0 or -errno */
+uint64_t probe_core_stop(struct probe_core *c); /* when: what goes on is counted up to then */
+void probe_core_release(struct probe_core *c);  /* before NAME__destroy */
 
 /* The descriptor of a map of the object, which owns it; -ENOENT. */
 int probe_core_map(const struct probe_core *c, const char *name);

@@ -210,8 +210,7 @@ int cuda_counts_start(struct cuda_counts *c)
 
 void cuda_counts_stop(struct cuda_counts *c)
 {
-	probe_core_stop(&c->core);
-	c->stopped_ns = clock_now_ns();
+	c->stopped_ns = probe_core_stop(&c->core);
 	detach(c, 0, 0);
 }
 

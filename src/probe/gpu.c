@@ -86,15 +86,14 @@ int gpu_counts_start(struct gpu_counts *c)
 {
 	int err;
 
-	c->started_ns = clock_now_ns();
+	c->skeleton->bss->gpu_shared.start_ns = c->started_ns = clock_now_ns();
 	err = probe_core_start(&c->core);
 	return err ? err : probe_iterate(c->mark, 1, NULL, NULL);
 }
 
 void gpu_counts_stop(struct gpu_counts *c)
 {
-	probe_core_stop(&c->core);
-	c->stopped_ns = clock_now_ns();
+	c->stopped_ns = probe_core_stop(&c->core);
 	probe_core_detach(&c->core, 0);
 }
 
@@ -199,7 +198,7 @@ static int add_thread(void *ctx, const void *element)
 {
 	const struct gpu_thread *thread = element;
 	struct gpu_table *t = ctx;
-	/* The iterator runs when the time is over. */
+	/* While it still runs, the iterator is later than that. */
 	uint64_t open_ns = MIN(thread->in_call_ns, t->elapsed_ns);
 	struct gpu_count row = {.key = thread->key,
 				.in_flight = 1,

@@ -84,8 +84,7 @@ int hold_counts_start(struct hold_counts *c)
 
 void hold_counts_stop(struct hold_counts *c)
 {
-	probe_core_stop(&c->core);
-	c->stopped_ns = clock_now_ns();
+	c->stopped_ns = probe_core_stop(&c->core);
 	probe_core_detach(&c->core, 0);
 }
 

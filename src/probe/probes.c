@@ -74,8 +74,7 @@ int probe_counts_start(struct probe_counts *c)
 
 void probe_counts_stop(struct probe_counts *c)
 {
-	probe_core_stop(&c->core);
-	c->stopped_ns = clock_now_ns();
+	c->stopped_ns = probe_core_stop(&c->core);
 	probe_core_detach(&c->core, 0);
 }
 

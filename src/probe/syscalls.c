@@ -243,8 +243,7 @@ int syscall_counts_start(struct syscall_counts *c)
 
 void syscall_counts_stop(struct syscall_counts *c)
 {
-	probe_core_stop(&c->core);
-	c->stopped_ns = clock_now_ns();
+	c->stopped_ns = probe_core_stop(&c->core);
 	probe_core_detach(&c->core, 0); /* the target pays no more while the tables are read */
 }
 

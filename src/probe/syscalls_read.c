@@ -132,7 +132,6 @@ struct thread_adder {
 	struct syscall_table *table;
 	bool by_lock;
 	uint64_t elapsed_ns;
-	uint64_t late_ns; /* since the end: no part of a call that has not ended */
 };
 
 static int add_thread(void *ctx, const void *element)
@@ -152,9 +151,7 @@ static int add_thread(void *ctx, const void *element)
 
 	then.watched_ns = MIN(then.watched_ns, to->elapsed_ns);
 	thread.watched_ns = then.watched_ns;
-	if (from->in_call)
-		then.in_call_ns =
-			MIN(then.in_call_ns - MIN(then.in_call_ns, to->late_ns), to->elapsed_ns);
+	then.in_call_ns = MIN(then.in_call_ns, to->elapsed_ns);
 	thread.in_call_ns = from->in_call_ns;
 	memcpy(thread.comm, from->comm, sizeof(from->comm));
 	t->threads_ns += from->watched_ns;
@@ -194,8 +191,6 @@ int syscall_counts_read(struct syscall_counts *c, struct syscall_table *ret)
 	for (size_t i = 0; i < ret->rows.n && c->setup.of_bytes; i++)
 		ret->rows.v[i].h.sum = ret->rows.v[i].bytes;
 	adder.elapsed_ns = ret->elapsed_ns;
-	if (c->stopped_ns)
-		adder.late_ns = clock_now_ns() - c->stopped_ns;
 	return err ? err
 		   : probe_iterate(c->skeleton->progs.collect, sizeof(struct syscalls_thread),
 				   add_thread, &adder);
