@@ -253,21 +253,25 @@ static void put_saturation(const struct interval *i, struct use_report *r, struc
 			   size_t cpus)
 {
 	double delay_ns = fmax(i->now->cpu.run_delay_ns - i->before->cpu.run_delay_ns, 0);
-	double seconds = i->seconds, pressure;
+	double seconds = i->seconds, pressure, quotas = quotas_delay(i);
+	const char *source = "/proc/schedstat (run_delay)";
 	struct use_value *v;
 	bool by_task = isnan(i->now->cpu.run_delay_ns);
 
 	if (by_task) {
 		delay_ns = tasks_delay_ns(i);
 		seconds = i->tasks_seconds;
+		source = i->tasks_now->table.source;
 	}
 	if (!isnan(delay_ns))
-		delay_ns = fmax(delay_ns - quotas_delay(i) * seconds * 1e9, 0);
+		delay_ns = fmax(delay_ns - quotas * seconds * 1e9, 0);
 	v = row_put_or(r, row, "run_delay_percent",
 		       percent_of(delay_ns, seconds * 1e9 * (double)cpus),
 		       "no /proc/schedstat (CONFIG_SCHEDSTATS), and no right to BPF");
 	if (v && !isnan(v->v))
-		v->source = by_task ? i->tasks_now->table.source : "/proc/schedstat (run_delay)";
+		v->source = quotas > 0
+				    ? report_text(r, "%s, less what cgroups' quotas took", source)
+				    : source;
 	pressure = pressure_percent(i->now->cpu.pressure.some_us, i->before->cpu.pressure.some_us,
 				    i->seconds);
 	v = row_put_or(r, row, "cpu_pressure_percent", pressure,

@@ -140,6 +140,8 @@ static void test_quota(void **state UNUSED)
 	close_session();
 	/* 1 s of 41 and 0.6 s of 42, on two CPUs. */
 	assert_value("CPU", "", "run_delay_percent", 8);
+	assert_string_equal(value_of("CPU", "", "run_delay_percent")->source,
+			    "/proc/schedstat (run_delay), less what cgroups' quotas took");
 	assert_value("CPU", "", "cpu_pressure_percent", 41);
 	assert_int_equal(value_of("CPU", "", "cpu_pressure_percent")->verdict, USE_NOT_JUDGED);
 	assert_value("run queue", "a41/41", "thread_run_delay_percent", 10);
