@@ -22,6 +22,7 @@ enum {
 	OFFCPU_LOOP_RETURN_NS = 20000,  /* of CPU, that a call takes to return after a wait */
 	OFFCPU_CHAIN_MARK = 0x4e494843, /* "CHIN": which message it is */
 	OFFCPU_FILES_MAX = 1024,
+	OFFCPU_THREAD_WORDS_MAX = 16384,
 	OFFCPU_FILE_PARTS = 16, /* of a path, from the leaf up */
 	OFFCPU_FILE_BYTES = 64, /* of each */
 	OFFCPU_LOOP_GAPS = 4,   /* of each, kept one by one; a power of two */
@@ -112,6 +113,13 @@ struct offcpu_key {
 	__u16 file_mode;
 	__u8 how;
 	__u8 flags;
+};
+
+/* The word that the kernel clears when a thread ends (clone(2), CLONE_CHILD_CLEARTID): who joins
+ * the thread waits there. */
+struct offcpu_thread_word {
+	__u64 user_va;
+	__u32 pid, pad;
 };
 
 struct offcpu_file_key {

@@ -206,6 +206,24 @@ static __always_inline void end_wait(struct thread *t, struct task_struct *task,
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, OFFCPU_THREAD_WORDS_MAX);
+	__type(key, struct offcpu_thread_word);
+	__type(value, __u32); /* tid */
+} thread_words SEC(".maps");
+
+/* By the time a wait for its end is over, its process may be gone. */
+static __noinline void keep_thread_word(struct task_struct *task)
+{
+	struct offcpu_thread_word word = {.pid = target_pid(task)};
+	__u32 tid = target_tid(task);
+
+	word.user_va = (__u64)BPF_CORE_READ(task, clear_child_tid);
+	if (word.user_va)
+		bpf_map_update_elem(&thread_words, &word, &tid, BPF_ANY);
+}
+
 static __always_inline struct thread *add_thread(struct task_struct *task, __u64 now_ns)
 {
 	struct thread *t;
@@ -228,6 +246,7 @@ static __always_inline struct thread *add_thread(struct task_struct *task, __u64
 	t->tid = target_tid(task);
 	t->own_pid = target_own_pid(task);
 	t->wait.thread = next_serial(setup.n_cpus);
+	keep_thread_word(task);
 	return t;
 }
 

@@ -195,6 +195,7 @@ struct task_struct {
 	int pid, tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
+	int *clear_child_tid;
 	struct signal_struct *signal;
 	struct css_set *cgroups;
 	char comm[16];

@@ -32,6 +32,7 @@ int lock_names_object(struct lock_names *n, pid_t pid, uint64_t user_va, struct 
 		      uint64_t *ret_va);
 
 /* Whether that name is of a thread's end: it holds for now, as the next may get the stack. */
+void lock_name_put_thread(struct strbuf *out, pid_t tid);
 bool lock_name_is_thread(const char *name);
 
 /* Whether that name is within Python's global state, where its interpreter lock is. */

@@ -117,6 +117,8 @@ const struct offcpu_ended *offcpu_threads(const struct offcpu_probe *o, size_t *
 /* The next event loop of those that were seen, to be called with *serial 0 first, then with what it
  * left there. 0, -ENOENT at the end, or -errno. */
 int offcpu_loop_next(const struct offcpu_probe *o, uint32_t *serial, struct offcpu_loop *ret);
+/* The thread of pid whose end is told at that address; 0: none. */
+uint32_t offcpu_thread_at(const struct offcpu_probe *o, uint32_t pid, uint64_t user_va);
 void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret);
 /* Of all CPUs together. 0 or -errno. */
 int offcpu_delays(const struct offcpu_probe *o, struct offcpu_delays *ret);

@@ -269,7 +269,12 @@ static int find_polled(struct wait_labels *l, const struct offcpu_key *key, pid_
 static int name_lock(struct wait_labels *l, pid_t pid, uint64_t user_va)
 {
 	uint64_t object_va;
+	uint32_t tid = offcpu_thread_at(l->probe, (uint32_t)pid, user_va);
 
+	if (tid) {
+		lock_name_put_thread(&l->object, (pid_t)tid);
+		return 0;
+	}
 	return lock_names_object(l->locks, pid, user_va, &l->object, &object_va);
 }
 

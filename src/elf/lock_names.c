@@ -12,6 +12,7 @@
 #define REREAD_NS (100 * NSEC_PER_MSEC)
 #define NEIGHBOURS_MAX 64
 #define NOT_FOUND SIZE_MAX
+#define HEAP_BYTES (64ULL << 20) /* HEAP_MAX_SIZE of 64-bit glibc */
 #define THREAD_NAME "[end of thread "
 
 /* A mapping; of anonymous memory that follows a file's, `file` is that of the file (its .bss). */
@@ -20,9 +21,10 @@ struct area {
 	uint64_t pgoff_bytes;
 	uint64_t ino;
 	uint32_t maj, min;
-	bool shared;
-	bool bss;   /* anonymous, right behind the area before it, which is of a file */
-	char *path; /* owned */
+	bool shared, write;
+	bool access; /* it has any permission */
+	bool bss;    /* anonymous, right behind the area before it, which is of a file */
+	char *path;  /* owned */
 };
 
 struct areas {
@@ -93,6 +95,8 @@ static int add_area(void *ctx, const struct proc_map *map)
 		.maj = map->maj,
 		.min = map->min,
 		.shared = map->shared,
+		.write = map->write,
+		.access = map->read || map->write || map->exec,
 	};
 	int err;
 
@@ -278,19 +282,38 @@ static pid_t joined_thread(pid_t pid, uint64_t user_va)
 	return access(path, F_OK) ? 0 : tid;
 }
 
-static void anonymous_name(pid_t pid, const struct area *a, uint64_t user_va, struct strbuf *out)
+/* Of glibc's malloc, for other threads than the first (malloc/arena.c): it begins at a multiple of
+ * its size, and what is not used yet is behind it, without permissions. */
+static bool is_heap(const struct areas *areas, const struct area *a)
 {
-	pid_t joined = *a->path ? 0 : joined_thread(pid, user_va), owner;
+	const struct area *end = areas->v + areas->n, *rest = a + 1 < end ? a + 1 : NULL;
+
+	if (*a->path || a->shared || !a->write || a->start % HEAP_BYTES)
+		return false;
+	return a->end - a->start == HEAP_BYTES ||
+	       (a->end - a->start < HEAP_BYTES && rest && rest->start == a->end && !rest->access &&
+		!*rest->path && rest->end >= a->start + HEAP_BYTES);
+}
+
+static void anonymous_name(const struct process_areas *p, const struct area *a, uint64_t user_va,
+			   struct strbuf *out)
+{
+	pid_t joined = *a->path ? 0 : joined_thread(p->pid, user_va), owner;
 
 	if (joined) {
-		strbuf_printf(out, THREAD_NAME "%d]", joined);
+		lock_name_put_thread(out, joined);
 		return;
 	}
-	owner = str_eq(a->path, "[stack]") ? pid : *a->path ? 0 : stack_owner(pid, a);
+	/* Who waits there has access to it: the heap has grown since. */
+	if (!a->access && a > p->areas.v && a[-1].end == a->start && is_heap(&p->areas, a - 1))
+		a--;
+	owner = str_eq(a->path, "[stack]") ? p->pid : *a->path ? 0 : stack_owner(p->pid, a);
 	if (owner)
 		strbuf_printf(out, "[stack:%d]", owner);
 	else if (*a->path)
 		strbuf_puts(out, a->path);
+	else if (is_heap(&p->areas, a))
+		strbuf_printf(out, "[heap:%llx]", (unsigned long long)a->start);
 	else
 		strbuf_printf(out, "[anon:%llx]", (unsigned long long)a->start);
 	strbuf_printf(out, "+0x%llx", (unsigned long long)(user_va - a->start));
@@ -319,7 +342,7 @@ static int name_address(struct lock_names *n, pid_t pid, uint64_t user_va, struc
 			      (unsigned long long)(user_va - a->start + a->pgoff_bytes));
 	else if (!(has_file(a) || a->bss) ||
 		 !file_data_name(p, has_file(a) ? a : a - 1, user_va, out, ret))
-		anonymous_name(pid, a, user_va, out);
+		anonymous_name(p, a, user_va, out);
 	return out->failed ? -ENOMEM : 0;
 }
 
@@ -361,6 +384,11 @@ int lock_names_object(struct lock_names *n, pid_t pid, uint64_t user_va, struct 
 	out->v[out->n = variable.name_bytes] = 0;
 	strbuf_puts(out, is_gil ? " (GIL)" : "");
 	return out->failed ? -ENOMEM : 0;
+}
+
+void lock_name_put_thread(struct strbuf *out, pid_t tid)
+{
+	strbuf_printf(out, THREAD_NAME "%d]", tid);
 }
 
 bool lock_name_is_thread(const char *name)

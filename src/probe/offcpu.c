@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <inspect/offcpu.h>
+#include "offcpu_impl.h"
 
-#include "gpu_watch.h"
-#include "iterator.h"
 #include "kernel_types.h"
 #include "points.h"
-#include "rings.h"
-#include "stack_store.h"
 
 #include "offcpu.skel.h"
 
-#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <inspect/clock.h>
@@ -19,26 +14,6 @@
 #include <sys/syscall.h>
 
 enum { DEFAULT_USER_FRAMES = 127, AT_ONCE = 1024, THREADS_MAX = 1 << 20 };
-
-struct offcpu_probe {
-	struct offcpu *skeleton;
-	struct probe_core core;
-	struct probe_rings rings;
-	ARRAY(int) tick_fds;
-	int rows_fds[2], rows_now_fd; /* the object's; the first of them is in use */
-	bool stopped;
-	uint64_t rows_read, totals_read; /* how many had been added by then */
-	struct stack_store stacks;
-	ARRAY(struct offcpu_ended) threads;
-	struct gpu_events gpu_events;
-	struct gpu_keys gpu_keys;
-	struct bpf_program *begin_gpu; /* finds the calls that threads are in at the start */
-	/* Room for a batch. */
-	struct offcpu_key *keys;
-	struct offcpu_row *rows;
-	uint32_t *serials;
-	struct offcpu_totals *totals;
-};
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
@@ -163,16 +138,6 @@ size_t offcpu_fds(const struct offcpu_probe *o, struct pollfd *v, size_t max)
 	return n;
 }
 
-int offcpu_file(const struct offcpu_probe *o, uint64_t arg, uint64_t inode, struct offcpu_file *ret)
-{
-	const struct offcpu_file_key key = {
-		.inode = inode,
-		.device = arg >> OFFCPU_DEVICE_SHIFT & OFFCPU_DEVICE_MASK,
-	};
-
-	return bpf_map_lookup_elem(probe_core_map(&o->core, "met_files"), &key, ret) ? -ENOENT : 0;
-}
-
 int offcpu_gpu_call(struct offcpu_probe *o, int32_t number, struct gpu_key *ret)
 {
 	return gpu_keys_find(&o->gpu_keys, &o->core, (uint32_t)MAX(number, 0), ret);
@@ -253,57 +218,6 @@ int offcpu_loop_next(const struct offcpu_probe *o, uint32_t *serial, struct offc
 		return -errno;
 	*serial = next;
 	return 0;
-}
-
-static void add_losses(const struct offcpu_probe *o, const char *map, uint64_t *sums, size_t n)
-{
-	size_t per_cpu = n * o->rings.n_possible;
-	uint64_t *v = calloc(per_cpu, sizeof(*v));
-	uint32_t zero = 0;
-
-	if (v && bpf_map_lookup_elem(probe_core_map(&o->core, map), &zero, v) == 0)
-		for (size_t i = 0; i < per_cpu; i++)
-			sums[i % n] += v[i];
-	free(v);
-}
-
-void offcpu_losses(struct offcpu_probe *o, struct offcpu_lost *ret)
-{
-	uint64_t stacks[2] = {0}, rows[5] = {0};
-
-	_Static_assert(sizeof(struct stack_losses) == sizeof(stacks), "read as words");
-	_Static_assert(sizeof(struct offcpu_losses) == sizeof(rows), "read as words");
-	add_losses(o, "stacks_lost", stacks, ARRAY_SIZE(stacks));
-	add_losses(o, "lost", rows, ARRAY_SIZE(rows));
-	probe_rings_side_losses(&o->rings);
-	*ret = (struct offcpu_lost){.stacks_unsent = stacks[0],
-				    .stacks_full = stacks[1],
-				    .rows_full = rows[0],
-				    .totals_full = rows[1],
-				    .threads_full = rows[2],
-				    .loops_full = rows[3],
-				    .chains_lost = rows[4],
-				    .side_records = o->rings.side_lost};
-}
-
-int offcpu_delays(const struct offcpu_probe *o, struct offcpu_delays *ret)
-{
-	CLEANUP(freep) struct offcpu_delays *v = calloc(o->rings.n_possible, sizeof(*v));
-	struct offcpu_delays sum = {0};
-	uint32_t zero = 0;
-	int err = v ? 0 : -ENOMEM;
-
-	if (!err)
-		err = bpf_map_lookup_elem(probe_core_map(&o->core, "delays"), &zero, v);
-	for (size_t i = 0; i < o->rings.n_possible && !err; i++) {
-		sum.count += v[i].count;
-		sum.max_ns = MAX(sum.max_ns, v[i].max_ns);
-		for (size_t b = 0; b < OFFCPU_BUCKETS; b++)
-			sum.buckets[b] += v[i].buckets[b];
-	}
-	if (!err)
-		*ret = sum;
-	return err;
 }
 
 int offcpu_notes(const struct offcpu_probe *o, note_list *notes)

@@ -34,6 +34,8 @@ for part in sleep lock pipe; do
 done
 is "$(jq -r '[.waits[] | select(.reason == "join")][0] as $w | "\($w.wait_ns > 2e9) \([.stacks[] | select(.wait == $w.wait) | .function] | index("main") != null)"' "$tmp/a.json")" \
 	'true true' 'the end of a thread is no lock'
+is "$(jq -r '.threads as $t | [.waits[] | select(.reason == "join") | .for | capture("^futex .end of thread (?<tid>[0-9]+).$").tid | tonumber] as $all |
+	[$t[] | select(.tid) | select(.tid as $tid | any($all[]; . == $tid)) | .comm] | unique | join(" ")' "$tmp/a.json" 2>&1)" worker '… and says of which, though all have ended'
 near "$(jq '.threads[] | select(.comm == "worker") | .running_percent' "$tmp/a.json")" \
 	"$(share "$(truth cpu)" "$wall")" 2 'its share of computing'
 is "$(jq -r '[.waits[] | select(.for == "futex the_lock")][0] | .reason, .waker' "$tmp/a.json" |

@@ -143,13 +143,15 @@ static void test_stacks(void **state UNUSED)
 	pthread_join(thread, NULL);
 }
 
+#define HEAP_BYTES (64UL << 20)
+
 static void test_memory(void **state UNUSED)
 {
 	CLEANUP(lock_names_freep) struct lock_names *n = NULL;
 	CLEANUP(strbuf_release) struct strbuf text = {0};
 	char path[64], want[96];
 	int fd;
-	char *p, *anonymous, *heap;
+	char *p, *anonymous, *arena, *heap;
 
 	snprintf(path, sizeof(path), "/dev/shm/inspect-lock-%d", getpid());
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
@@ -161,6 +163,10 @@ static void test_memory(void **state UNUSED)
 	anonymous = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_true(anonymous != MAP_FAILED);
 	assert_int_equal(mprotect(anonymous + 4096, 4096, PROT_READ | PROT_WRITE), 0);
+	arena = mmap(NULL, 3 * HEAP_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	assert_true(arena != MAP_FAILED);
+	arena += HEAP_BYTES - (uintptr_t)arena % HEAP_BYTES;
+	assert_int_equal(mprotect(arena, 8192, PROT_READ | PROT_WRITE), 0);
 	heap = sbrk(4096); /* of no allocator */
 	assert_true(heap != (void *)-1);
 	assert_int_equal(lock_names_new(&n), 0);
@@ -168,6 +174,10 @@ static void test_memory(void **state UNUSED)
 	assert_string_equal(name(n, p + 0x80, &text), want);
 	snprintf(want, sizeof(want), "[anon:%lx]+0x10", (unsigned long)(uintptr_t)anonymous + 4096);
 	assert_string_equal(name(n, anonymous + 4096 + 16, &text), want);
+	snprintf(want, sizeof(want), "[heap:%lx]+0x20", (unsigned long)(uintptr_t)arena);
+	assert_string_equal(name(n, arena + 0x20, &text), want);
+	snprintf(want, sizeof(want), "[heap:%lx]+0x2000", (unsigned long)(uintptr_t)arena);
+	assert_string_equal(name(n, arena + 8192, &text), want);
 	assert_memory_equal(name(n, heap, &text), "[heap]+0x", strlen("[heap]+0x"));
 	unlink(path);
 	close(fd);
