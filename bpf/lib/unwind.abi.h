@@ -63,13 +63,14 @@ UNWIND_INLINE __u32 unwind_device(__u32 major, __u32 minor)
 	return major << 20 | minor;
 }
 
-/* What is mapped where a range is. One that an ELF file was made into: the file as it is now. */
+/* What is mapped where a range is. One that an ELF file was made into: the file as it is now, which
+ * the time of its last change tells: unlike that of its last write, nobody can set it. */
 UNWIND_INLINE __u64 unwind_identity(__u64 inode, __u32 device, __u64 page, __u64 size_bytes,
-				    __u64 mtime_s, __u64 mtime_ns)
+				    __u64 ctime_s, __u64 ctime_ns)
 {
 	__u64 hash = unwind_mix(unwind_mix(inode, device), page);
 
-	hash = unwind_mix(unwind_mix(hash, size_bytes), mtime_s << 30 | mtime_ns);
+	hash = unwind_mix(unwind_mix(hash, size_bytes), ctime_s << 30 | ctime_ns);
 	return hash && hash != UNWIND_UNKNOWN ? hash : 1;
 }
 

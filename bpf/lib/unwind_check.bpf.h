@@ -44,10 +44,10 @@ struct inode___version {
 	unsigned long i_ino;
 	struct super_block___file *i_sb;
 	long long i_size;
-	struct timespec64___inode i_mtime;
-	struct timespec64___inode __i_mtime; /* 6.7 */
-	__s64 i_mtime_sec;                   /* 6.11 */
-	__u32 i_mtime_nsec;
+	struct timespec64___inode i_ctime;
+	struct timespec64___inode __i_ctime; /* 6.6 */
+	__s64 i_ctime_sec;                   /* 6.11 */
+	__u32 i_ctime_nsec;                  /* 6.13: the highest bit is a mark */
 };
 
 struct dentry___inode {
@@ -132,23 +132,23 @@ static __always_inline __u64 unwind_file_identity(const struct inode___version *
 						  const struct inode___version *inode,
 						  bool is_memory, __u64 page)
 {
-	__u64 number = BPF_CORE_READ(named, i_ino), mtime_s = 0, mtime_ns = 0;
+	__u64 number = BPF_CORE_READ(named, i_ino), ctime_s = 0, ctime_ns = 0;
 	__u32 device = BPF_CORE_READ(named, i_sb, s_dev);
 
 	if (is_memory)
 		return unwind_memory_identity(number, device);
-	if (bpf_core_field_exists(inode->i_mtime_sec)) {
-		mtime_s = BPF_CORE_READ(inode, i_mtime_sec);
-		mtime_ns = BPF_CORE_READ(inode, i_mtime_nsec);
-	} else if (bpf_core_field_exists(inode->__i_mtime)) {
-		mtime_s = BPF_CORE_READ(inode, __i_mtime.tv_sec);
-		mtime_ns = BPF_CORE_READ(inode, __i_mtime.tv_nsec);
-	} else if (bpf_core_field_exists(inode->i_mtime)) {
-		mtime_s = BPF_CORE_READ(inode, i_mtime.tv_sec);
-		mtime_ns = BPF_CORE_READ(inode, i_mtime.tv_nsec);
+	if (bpf_core_field_exists(inode->i_ctime_sec)) {
+		ctime_s = BPF_CORE_READ(inode, i_ctime_sec);
+		ctime_ns = BPF_CORE_READ(inode, i_ctime_nsec) & 0x7fffffff;
+	} else if (bpf_core_field_exists(inode->__i_ctime)) {
+		ctime_s = BPF_CORE_READ(inode, __i_ctime.tv_sec);
+		ctime_ns = BPF_CORE_READ(inode, __i_ctime.tv_nsec);
+	} else if (bpf_core_field_exists(inode->i_ctime)) {
+		ctime_s = BPF_CORE_READ(inode, i_ctime.tv_sec);
+		ctime_ns = BPF_CORE_READ(inode, i_ctime.tv_nsec);
 	}
-	return unwind_identity(number, device, page, BPF_CORE_READ(inode, i_size), mtime_s,
-			       mtime_ns);
+	return unwind_identity(number, device, page, BPF_CORE_READ(inode, i_size), ctime_s,
+			       ctime_ns);
 }
 
 /* The inode that /proc shows of a file which lies below an overlay; of another file anything, or

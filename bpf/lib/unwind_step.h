@@ -97,6 +97,7 @@ enum unwind_stop {
 	UNWIND_OTHER_STACK,      /* the copy is of a signal handler's own stack alone */
 	UNWIND_ZERO_RETURN,      /* a signal came at address 0: that of the caller is not known */
 	UNWIND_IN_FLIGHT,        /* an exception's landing is being prepared: frames do not fit */
+	UNWIND_FILE_CHANGED, /* what was mapped can't be read: the file holds something else now */
 	UNWIND_STOPS
 };
 

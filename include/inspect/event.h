@@ -32,6 +32,10 @@ enum {
 	RECORD_COMPRESSED2 = 83,
 };
 
+/* In an MMAP2 record of ours, in place of the inode: the file has been changed since it was mapped,
+ * and no file is known to be the one. */
+#define INODE_UNKNOWN UINT64_MAX
+
 /* The events of a recording: attr, name, and the ids that samples carry. */
 struct event_desc {
 	struct perf_event_attr attr;

@@ -2,9 +2,13 @@
 #include "build_ids.h"
 
 #include <fcntl.h>
+#include <inspect/clock.h>
+#include <inspect/decode.h>
 #include <inspect/elf_file.h>
 #include <inspect/process.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 
 enum { FILES_MAX = 1 << 16, FILES_HELD_MAX = 256 };
 
@@ -34,6 +38,9 @@ struct file {
 	uint8_t id[BUILD_ID_MAX];
 	uint8_t size; /* 0: none */
 	int fd;       /* held; -1: too many are */
+	/* As it was when the build-id was read. */
+	uint64_t size_bytes, written_ns, changed_ns; /* CLOCK_REALTIME */
+	bool removed;
 };
 
 struct build_ids {
@@ -74,16 +81,26 @@ static int open_file(const struct mmap2_record *m, const char *path)
 	return -ENOENT;
 }
 
-/* 0, or -errno where another process may have better luck with the same file. */
-static int read_id(const struct mmap2_record *m, const char *path, struct file *ret)
+static uint64_t timespec_ns(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * NSEC_PER_SEC + (uint64_t)t->tv_nsec;
+}
+
+/* Takes over fd. 0 or -ENOMEM. */
+static int read_id(int fd, struct file *ret)
 {
 	struct elf_file *elf;
+	struct stat st;
 	size_t size = 0;
-	int err, fd = open_file(m, path);
+	int err;
 
-	if (fd < 0)
-		return fd;
-	ret->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	ret->size = 0;
+	if (!fstat(fd, &st)) {
+		ret->size_bytes = (uint64_t)st.st_size;
+		ret->written_ns = timespec_ns(&st.st_mtim);
+		ret->changed_ns = timespec_ns(&st.st_ctim);
+		ret->removed = !st.st_nlink;
+	}
 	err = elf_file_open_fd(fd, &elf);
 	if (err)
 		return err == -ENOMEM ? err : 0;
@@ -92,6 +109,37 @@ static int read_id(const struct mmap2_record *m, const char *path, struct file *
 		ret->size = (uint8_t)size;
 	elf_file_free(elf);
 	return 0;
+}
+
+/* A file that was written anew has the same numbers. Nobody can set the time of the last change. */
+static bool is_unchanged(int fd, const struct file *f)
+{
+	struct stat st;
+
+	return fstat(fd, &st) ||
+	       ((uint64_t)st.st_size == f->size_bytes && timespec_ns(&st.st_ctim) == f->changed_ns);
+}
+
+/* The file as it is now; as it was where nobody can look any more. 0 or -ENOMEM. */
+static int look_again(const struct mmap2_record *m, const char *path, struct file *f)
+{
+	int fd = f->fd >= 0 ? fcntl(f->fd, F_DUPFD_CLOEXEC, 0) : open_file(m, path);
+
+	if (fd >= 0 && !is_unchanged(fd, f))
+		return read_id(fd, f);
+	closep(&fd);
+	return 0;
+}
+
+/* 0, or -errno where another process may have better luck with the same file. */
+static int read_new(const struct mmap2_record *m, const char *path, struct file *ret)
+{
+	int fd = open_file(m, path);
+
+	if (fd < 0)
+		return fd;
+	ret->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return read_id(fd, ret);
 }
 
 static const struct file *find_file(struct build_ids *b, const struct mmap2_record *m,
@@ -106,13 +154,13 @@ static const struct file *find_file(struct build_ids *b, const struct mmap2_reco
 	uint32_t at, i;
 
 	hashmap_each_candidate(&b->map, hash, at, i) {
-		const struct file *have = &b->files.v[i];
+		struct file *have = &b->files.v[i];
 
 		if (have->ino == f.ino && have->ino_generation == f.ino_generation &&
 		    have->maj == f.maj && have->min == f.min)
-			return have;
+			return look_again(m, path, have) ? NULL : have;
 	}
-	if (b->files.n >= FILES_MAX || read_id(m, path, &f) ||
+	if (b->files.n >= FILES_MAX || read_new(m, path, &f) ||
 	    array_reserve(&b->files, b->files.n + 1)) {
 		closep(&f.fd);
 		return NULL;
@@ -127,11 +175,25 @@ static const struct file *find_file(struct build_ids *b, const struct mmap2_reco
 	return &b->files.v[b->files.n - 1];
 }
 
-const struct perf_event_header *
-build_ids_stamp(struct build_ids *b, const struct perf_event_header *record, size_t size_bytes)
+/* Whether it may hold something else than when it was mapped. Being removed is a change too. */
+static bool changed_since(const struct file *f, uint64_t time_ns)
+{
+	struct timespec now;
+	uint64_t before_ns = clock_now_ns();
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	time_ns += timespec_ns(&now) - before_ns;
+	return f->changed_ns > time_ns && (f->written_ns > time_ns || !f->removed);
+}
+
+const struct perf_event_header *build_ids_stamp(struct build_ids *b,
+						const struct event_table *events,
+						const struct perf_event_header *record,
+						size_t size_bytes)
 {
 	struct mmap2_record m;
 	const struct file *f;
+	uint64_t time_ns;
 	const char *path = (const char *)record + sizeof(m);
 
 	if (record->type != PERF_RECORD_MMAP2 || size_bytes <= sizeof(m) ||
@@ -142,13 +204,20 @@ build_ids_stamp(struct build_ids *b, const struct perf_event_header *record, siz
 	    !memchr(path, 0, size_bytes - sizeof(m)))
 		return record;
 	f = find_file(b, &m, path);
-	if (!f || !f->size)
+	if (!f)
 		return record;
-	m.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
-	m.build_id_size = f->size;
-	memset(m.reserved, 0, sizeof(m.reserved));
-	memset(m.build_id, 0, sizeof(m.build_id));
-	memcpy(m.build_id, f->id, f->size);
+	if (!decode_time(events, record, size_bytes, &time_ns) && time_ns &&
+	    changed_since(f, time_ns)) {
+		m.ino = INODE_UNKNOWN;
+	} else if (f->size) {
+		m.header.misc |= PERF_RECORD_MISC_MMAP_BUILD_ID;
+		m.build_id_size = f->size;
+		memset(m.reserved, 0, sizeof(m.reserved));
+		memset(m.build_id, 0, sizeof(m.build_id));
+		memcpy(m.build_id, f->id, f->size);
+	} else {
+		return record;
+	}
 	memcpy(b->record, record, size_bytes);
 	memcpy(b->record, &m, sizeof(m));
 	return (const struct perf_event_header *)b->record;

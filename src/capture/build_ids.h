@@ -13,10 +13,16 @@ struct build_ids;
 int build_ids_new(struct build_ids **ret);
 void build_ids_free(struct build_ids *b);
 
-/* The record with its build-id, in storage of b until the next call; the record itself when it is
- * no mapping of code, has one already, or the file has none or cannot be read. */
-const struct perf_event_header *
-build_ids_stamp(struct build_ids *b, const struct perf_event_header *record, size_t size_bytes);
+/*
+ * The record with its build-id, in storage of b until the next call; the record itself when it is
+ * no mapping of code, has one already, or the file has none or cannot be read. A file that was
+ * changed after the record's time (CLOCK_MONOTONIC) gets INODE_UNKNOWN: what it held then is not
+ * known.
+ */
+const struct perf_event_header *build_ids_stamp(struct build_ids *b,
+						const struct event_table *events,
+						const struct perf_event_header *record,
+						size_t size_bytes);
 
 /* A file of that build-id as it was when its mapping was read, though it may be gone since: a
  * descriptor of the caller's, or -1. */

@@ -66,7 +66,7 @@ static int emit(void *ctx, const struct perf_event_header *record, size_t size_b
 	struct session *s = ctx;
 	int err;
 
-	record = build_ids_stamp(s->build_ids, record, size_bytes);
+	record = build_ids_stamp(s->build_ids, s->sampling.source->events, record, size_bytes);
 	err = s->unwinds ? 0 : write_record(s, record, size_bytes);
 	return err ? err : pipeline_record(s->pipeline, record, size_bytes, false);
 }

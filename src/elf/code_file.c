@@ -19,8 +19,9 @@ static int open_checked(const struct dso *d, int fd, struct elf_file **ret)
 	CLEANUP(elf_file_freep) struct elf_file *f = NULL;
 	int err = elf_file_open_fd(fd, &f);
 
+	/* One that had a build-id and is no ELF file is being written anew. */
 	if (err)
-		return err;
+		return err == -ENOEXEC && d->build_id_size ? -ESTALE : err;
 	if (!same_build_id(d, f))
 		return -ESTALE;
 	*ret = TAKE_PTR(f);
@@ -30,17 +31,16 @@ static int open_checked(const struct dso *d, int fd, struct elf_file **ret)
 static int open_running(const struct dso *d, bool local_host, struct elf_file **ret)
 {
 	int fd = d->fd >= 0 ? fcntl(d->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	int err = fd >= 0 ? open_checked(d, fd, ret) : -ENOENT;
 
-	if (fd >= 0 && !open_checked(d, fd, ret))
-		return 0;
-	if (!local_host || !d->pid)
-		return -ENOENT;
+	if (!err || !local_host || !d->pid)
+		return err;
 	fd = elf_open_mapped((pid_t)d->pid, d->start_va, d->end_va, d->path, d->maj, d->min,
 			     d->ino);
 	/* The pid may be another process by now: what cannot be checked is not used. */
 	if (fd < 0 || (!d->build_id_size && !d->ino)) {
 		closep(&fd);
-		return -ENOENT;
+		return err;
 	}
 	return open_checked(d, fd, ret);
 }
@@ -54,7 +54,8 @@ static int open_path(const struct dso *d, bool local_host, struct elf_file **ret
 		return fd;
 	/* Without a build-id the inode tells, where it was recorded and means something; else the
 	 * path has to do, as it does for perf. */
-	if (!d->build_id_size && local_host && !file_is_same(fd, d->maj, d->min, d->ino)) {
+	if (!d->build_id_size && (local_host || d->ino == INODE_UNKNOWN) &&
+	    !file_is_same(fd, d->maj, d->min, d->ino)) {
 		close(fd);
 		return -ESTALE;
 	}
@@ -77,14 +78,15 @@ static int open_vdso(const struct dso *d, struct elf_file **ret)
 
 int code_file_open(const struct dso *d, bool local_host, struct elf_file **ret)
 {
-	int err;
+	int err, running;
 
 	if (d->kind == DSO_VDSO)
 		return local_host ? open_vdso(d, ret) : -ENOENT;
-	if (!open_running(d, local_host, ret))
+	running = open_running(d, local_host, ret);
+	if (!running)
 		return 0;
 	err = open_path(d, local_host, ret);
 	if (err && d->build_id_size && !elf_cached_file_find(d->build_id, d->build_id_size, ret))
 		return 0;
-	return err;
+	return err && running == -ESTALE ? running : err;
 }

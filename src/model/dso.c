@@ -206,7 +206,8 @@ int dso_table_set_build_id(struct dso_table *t, const char *path, const uint8_t 
 	for (size_t i = 0; i < t->dsos.n; i++) {
 		struct dso *d = t->dsos.v[i];
 
-		if (d->kind != DSO_ELF || d->build_id_size || !str_eq(d->path, path))
+		if (d->kind != DSO_ELF || d->build_id_size || d->ino == INODE_UNKNOWN ||
+		    !str_eq(d->path, path))
 			continue;
 		memcpy(d->build_id, id, size);
 		d->build_id_size = (uint8_t)size;

@@ -111,7 +111,7 @@ static int make_rows(struct unwind_processes *u, pid_t pid, const struct proc_ma
 	if (err == -ENOEXEC)
 		f->kind = UNWIND_RANGE_FP; /* a file that is no ELF holds code made at run time */
 	else
-		set_stop(f, UNWIND_NO_FILE);
+		set_stop(f, err == -ESTALE ? UNWIND_FILE_CHANGED : UNWIND_NO_FILE);
 	return err == -ENOMEM || err == -EAGAIN ? err : 0;
 }
 
@@ -139,7 +139,7 @@ static struct file_version version_of(pid_t pid, const struct proc_map *m)
 	}
 	if (v.known) {
 		v.size_bytes = (uint64_t)st.st_size;
-		v.mtime = st.st_mtim;
+		v.ctime = st.st_ctim;
 	}
 	return v;
 }
@@ -147,7 +147,7 @@ static struct file_version version_of(pid_t pid, const struct proc_map *m)
 static bool same_version(const struct file_version *a, const struct file_version *b)
 {
 	return a->known == b->known && a->size_bytes == b->size_bytes &&
-	       a->mtime.tv_sec == b->mtime.tv_sec && a->mtime.tv_nsec == b->mtime.tv_nsec;
+	       a->ctime.tv_sec == b->ctime.tv_sec && a->ctime.tv_nsec == b->ctime.tv_nsec;
 }
 
 static int find_file(struct unwind_processes *u, pid_t pid, const struct proc_map *m,
@@ -220,8 +220,8 @@ static uint64_t identity_of(const struct proc_map *m, const struct unwind_range 
 	if (range->kind == UNWIND_RANGE_FP)
 		return unwind_memory_identity(m->ino, device);
 	return version->known ? unwind_identity(m->ino, device, page, version->size_bytes,
-						(uint64_t)version->mtime.tv_sec,
-						(uint64_t)version->mtime.tv_nsec)
+						(uint64_t)version->ctime.tv_sec,
+						(uint64_t)version->ctime.tv_nsec)
 			      : UNWIND_UNKNOWN;
 }
 

@@ -13,7 +13,7 @@
 struct file_version {
 	bool known; /* false: it could not be looked at, and is taken for what it was */
 	uint64_t size_bytes;
-	struct timespec mtime;
+	struct timespec ctime;
 };
 
 /* A file and what its code is unwound by. */

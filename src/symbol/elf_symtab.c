@@ -123,7 +123,10 @@ static int note_unusable(struct naming *w, const struct dso *d, int err)
 		return naming_file_note(w,
 					"%s: the file on disk is not the one that was recorded "
 					"(%s differs): its functions have no names",
-					name, d->build_id_size ? "build-id" : "inode");
+					name,
+					d->build_id_size          ? "build-id"
+					: d->ino == INODE_UNKNOWN ? "time of change"
+								  : "inode");
 	return naming_file_note(w, "%s: %s: its functions have no names", d->path,
 				err == -ENOEXEC ? "no ELF file" : strerror(-err));
 }

@@ -72,7 +72,7 @@ enum { CACHED_ROWS_MIN = 4096 };
 static int build(struct unwind_tables *t, const struct dso *d, bool local_host,
 		 struct unwind_table **ret)
 {
-	CLEANUP(elf_file_freep) struct elf_file *f = NULL;
+	CLEANUP(elf_file_freep) struct elf_file *f = NULL, *after = NULL;
 	bool cached = t->cache_fd >= 0 && d->build_id_size && d->kind == DSO_ELF;
 	int err;
 
@@ -85,6 +85,12 @@ static int build(struct unwind_tables *t, const struct dso *d, bool local_host,
 	err = code_file_open(d, local_host, &f);
 	if (!err)
 		err = unwind_table_build(f, ret);
+	/* One that was written anew meanwhile may have given rows of both. */
+	if (!err && d->build_id_size && code_file_open(d, local_host, &after)) {
+		unwind_table_free(*ret);
+		*ret = NULL;
+		err = -ESTALE;
+	}
 	if (!err && cached && (*ret)->rows.n >= CACHED_ROWS_MIN)
 		unwind_cache_store(t->cache_fd, d->build_id, d->build_id_size, *ret);
 	return err;

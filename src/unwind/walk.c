@@ -21,6 +21,7 @@ static const char *const stop_texts[UNWIND_STOPS] = {
 	[UNWIND_ZERO_RETURN] = "signal at address zero",
 	[UNWIND_IN_FLIGHT] = "exception in flight",
 	[UNWIND_OTHER_STACK] = "copy of a signal handler's own stack",
+	[UNWIND_FILE_CHANGED] = "file changed",
 };
 
 const char *unwind_stop_text(enum unwind_stop stop)
@@ -72,6 +73,8 @@ static enum unwind_stop find_rule(const struct unwind_walk *w, uint32_t pid,
 		return UNWIND_UNSUPPORTED;
 	if (err == -EAGAIN)
 		return UNWIND_NEW_MAPPING;
+	if (err == -ESTALE)
+		return UNWIND_FILE_CHANGED;
 	if (err)
 		return err == -ENOMEM ? UNWIND_NO_MEMORY : UNWIND_NO_FILE;
 	*ret = unwind_table_find(table, pc - m->start_va + m->pgoff_bytes);

@@ -167,6 +167,21 @@ for what in plug turn; do
 	complete "$tmp/${what}s" 99 "$what"
 done
 
+# One file, written anew in place: its numbers, size and date stay.
+cp "$W/uw_plug_a" "$tmp/one" && cp "$W/uw_plug_b" "$tmp/other"
+truncate -s 65536 "$tmp/one" "$tmp/other" && touch -d 2025-01-01 "$tmp/one" "$tmp/other"
+record -o "$tmp/anew" -- sh -c 'cd "$1" && for of in one other one other; do
+	cp -p $of plug && "$2" 150 ./plug ./plug || exit; done' \
+	sh "$tmp" "$(realpath "$W/uw_reload")" >/dev/null
+complete "$tmp/anew" 99 'a plug-in written anew'
+through "$tmp/anew" uw_reload main 97 'a plug-in written anew'
+# A program that was removed while it runs, and maps other files then: it is the one that was known.
+cp "$W/uw_reload" "$tmp/removed"
+record -o "$tmp/gone" -- sh -c '"$1" 400 "$2" "$3" & sleep 0.2; chmod 700 "$1"; rm "$1"; wait' \
+	sh "$tmp/removed" "$W/uw_plug_a" "$W/uw_plug_b" >/dev/null
+complete "$tmp/gone" 97 'a removed program'
+through "$tmp/gone" removed main 97 'a removed program'
+
 # --- a tool that is stopped ---
 # What it has seen once is unwound without it: new processes, and plug-ins in the place of another.
 ln -s "$(command -v sleep)" "$tmp/snooze"

@@ -59,6 +59,16 @@ is "$(json kernel.data | jq '[.truncated_by_reason[]] | length')" 0 'no user sta
 record --call-graph dwarf,65528 -m 8 -o small.data -- "$bare" 0.3
 like "$(json small.data | jq -r '.notes[]')" 'stack copies of 4096 bytes' 'a small ring: smaller copies, with a note'
 
+# --- a file that is written anew in place is another, though its numbers, size and date stay ---
+cp "$W/uw_plug_a" one && cp "$W/uw_plug_b" other
+truncate -s 65536 one other && touch -d 2025-01-01 one other
+record --call-graph dwarf -o anew.data -- sh -c 'for of in one other; do
+	cp -p $of plug && "$1" 200 ./plug ./plug && sleep 0.6 || exit; done' sh "$W/uw_reload"
+ok "awk 'BEGIN { exit !($(percent_complete anew.data) >= 99) }'" \
+	"a plug-in written anew: 99 % complete ($(percent_complete anew.data))"
+through=$("$INSPECT" flame --folded anew.data | python3 "$profiles" through main uw_reload)
+ok "awk 'BEGIN { exit !($through >= 97) }'" "a plug-in written anew: through main ($through %)"
+
 # --- cut stacks say why, also when the file is read again ---
 record --call-graph dwarf,1024 -o cut.data -- "$W/uw_deep" 300
 reasons=$(json cut.data | jq -c '[.truncated_by_reason[].reason]')
@@ -93,6 +103,11 @@ if command -v perf >/dev/null; then
 	shares perf.data "perf's file"
 	ok "awk 'BEGIN { exit !($(percent_complete perf.data) >= 99) }'" \
 		"perf's file: 99 % complete ($(percent_complete perf.data))"
+	cp "$bare" changes
+	perf record -q -N -F 999 --call-graph dwarf,4096 -o changed.data -- ./changes 0.1 >/dev/null 2>&1
+	cat "$W/uw_deep" >changes
+	is "$(json --comm changes changed.data | jq -c '[.truncated_by_reason[].reason]')" '["file changed"]' \
+		"perf's file, and a program written anew since: that is why"
 else
-	skip 'no perf here' 6
+	skip 'no perf here' 7
 fi
