@@ -29,6 +29,7 @@ struct wait_site {
 	uint32_t pid, label;
 	uint64_t stack_id; /* the program's */
 	uint32_t stack;    /* in the profile; UINT32_MAX: unknown */
+	bool has_links;    /* it goes on with who ended the wait */
 	enum wait_reason reason;
 	enum lock_use use; /* of locks: what the stack tells of it */
 	uint64_t wait_ns;  /* up to the wake-ups */

@@ -197,6 +197,8 @@ static int pass_wait(void *ctx, const struct offcpu_wait *raw)
 	s->waits->without_stack += wait->key->stack && !wait->stack ? wait->row->count : 0;
 	sample = sample_of(s, wait, label, wait->row->wait_ns, site);
 	err = add_links(s, wait, &sample);
+	if (sample.n_links)
+		sample.waits.site |= SITE_WITH_LINKS;
 	if (!err && wait->row->wait_ns)
 		err = tell_label(s, label);
 	if (!err && wait->row->wait_ns)
@@ -214,11 +216,17 @@ void waiting_found(void *ctx, uint32_t site, uint32_t stack)
 	struct waits *w = ctx;
 
 	uint32_t loop = (site & ~SITE_OF_GAP) / OFFCPU_LOOP_GAPS;
+	uint32_t number = site & ~SITE_WITH_LINKS;
+	bool has_links = site != number;
 
-	if (site & SITE_OF_GAP && loop < w->loops.n)
-		w->loops.v[loop].longest[site % OFFCPU_LOOP_GAPS].stack = stack;
-	else if (site < w->sites.n)
-		w->sites.v[site].stack = stack;
+	if (site & SITE_OF_GAP) {
+		if (loop < w->loops.n)
+			w->loops.v[loop].longest[site % OFFCPU_LOOP_GAPS].stack = stack;
+	} else if (number < w->sites.n && (has_links || !w->sites.v[number].has_links)) {
+		/* The last wait of many, not over at the end, does not hide who ended them. */
+		w->sites.v[number].stack = stack;
+		w->sites.v[number].has_links = has_links;
+	}
 }
 
 /* --- a source --------------------------------------------------------------------------------- */

@@ -34,6 +34,9 @@ int waiting_new(const struct waiting_config *c, const struct host *h, note_list 
 int waiting_finish(struct source *s, record_fn *emit, void *ctx);
 int waiting_notes(const struct source *s, note_list *notes);
 
+/* With the number of a site: the stack goes on with who ended the wait. */
+#define SITE_WITH_LINKS 0x40000000U
+
 /* For pipeline_sites; ctx is the struct waits. */
 void waiting_found(void *ctx, uint32_t site, uint32_t stack);
 

@@ -207,9 +207,29 @@ static void test_room_enough(void **state)
 	end(&w);
 }
 
+/* The last wait of a site, not over at the end, has no waker: its stack is not the one to show. */
+static void test_stack_with_wakers(void **state)
+{
+	struct waits w = {0};
+	struct wait_site site = {.stack = UINT32_MAX};
+
+	(void)state;
+	assert_int_equal(array_push(&w.sites, site), 0);
+	waiting_found(&w, 0, 3);
+	assert_int_equal(w.sites.v[0].stack, 3);
+	waiting_found(&w, SITE_WITH_LINKS, 5);
+	waiting_found(&w, 0, 7);
+	assert_int_equal(w.sites.v[0].stack, 5);
+	waiting_found(&w, SITE_WITH_LINKS, 8);
+	waiting_found(&w, SITE_WITH_LINKS | 1, 9); /* there is no such site */
+	assert_int_equal(w.sites.v[0].stack, 8);
+	waits_release(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stack_with_wakers),
 		cmocka_unit_test(test_too_little_room),
 		cmocka_unit_test(test_room_enough),
 	};
