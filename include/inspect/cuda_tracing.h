@@ -22,6 +22,8 @@ struct cuda_library {
 	uint64_t device, inode;
 	size_t n_functions, n_symbols; /* that were attached to */
 	uint64_t attach_ns;
+	pid_t pid;             /* that had mapped it while we watched, before it was attached to */
+	uint64_t unwatched_ns; /* for so long at most; 0: it was attached to before */
 	bool found[CUDA_FUNCTIONS_MAX]; /* by function's index: a variant of it was there */
 };
 

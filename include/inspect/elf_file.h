@@ -57,10 +57,23 @@ int elf_file_vaddr_to_off(struct elf_file *f, uint64_t elf_vaddr, uint64_t *ret_
  * returned, here and below. */
 typedef int elf_code_fn(void *ctx, uint64_t file_off, uint64_t size_bytes);
 int elf_code_each(struct elf_file *f, elf_code_fn *fn, void *ctx);
-/* The files that are loaded with it: the interpreter's path, then the names of libraries; borrowed
- * during the call. */
-typedef int elf_needed_fn(void *ctx, const char *name);
+/* What the loader is told of the files that are loaded with it: the interpreter's path, the folders
+ * to look in first (RPATH, RUNPATH: with $ORIGIN, ':' between), then the names of libraries; each
+ * borrowed during the call. */
+enum elf_needed { ELF_INTERPRETER, ELF_FOLDERS, ELF_LIBRARY };
+typedef int elf_needed_fn(void *ctx, enum elf_needed what, const char *text);
 int elf_needed_each(struct elf_file *f, elf_needed_fn *fn, void *ctx);
+
+/*
+ * The files that a command will map as code: the program that execvp(3) would find by it, the
+ * interpreters of a script, and what they need, by LD_LIBRARY_PATH, RPATH and RUNPATH, the
+ * interpreter's folder, /lib and /usr/lib; at most 64, until that time. `opened` (NULL: none) is a
+ * library that a program may open by that name: it is looked for in the same folders of each. What
+ * is not there, or not understood, is left out. The descriptor and the file are borrowed.
+ */
+typedef int elf_program_fn(void *ctx, const char *path, int fd, struct elf_file *f);
+int elf_program_each(const char *command, const char *opened, uint64_t until_ns, elf_program_fn *fn,
+		     void *ctx);
 
 uint64_t elf_file_entry(struct elf_file *f); /* e_entry, an ELF vaddr */
 

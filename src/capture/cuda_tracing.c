@@ -8,8 +8,14 @@
 #include <inspect/procfs.h>
 #include <sys/stat.h>
 
-/* How soon a library that is loaded later is seen; a target's own, at each tick. */
+/* How soon a library that is loaded later is looked for: after SCAN_COST times what looking took,
+ * but within these; a target's own at each tick at the latest. */
+#define SCAN_LEAST_NS (5 * NSEC_PER_MSEC)
 #define SCAN_ALL_NS NSEC_PER_SEC
+#define SCAN_COST UINT64_C(50)
+
+/* How long CMD is held at most while its libraries are looked for. */
+#define PROGRAM_NS_MOST (200 * NSEC_PER_MSEC)
 
 enum { LIBRARIES_MAX = 16, SYMBOLS_MAX = 512 };
 
@@ -19,6 +25,8 @@ struct cuda_session {
 	struct cuda_counts *counts;
 	note_list *notes;
 	uint64_t next_scan_ns;
+	uint64_t scanned_ns; /* what was mapped before then is known; 0: not yet */
+	pid_t pid;           /* of the mappings that are looked at; 0: of an installed file */
 	struct watch watch;
 	struct diag *d;
 };
@@ -65,6 +73,17 @@ static int add_function(void *ctx, const char *name, uint64_t elf_vaddr)
 	return array_push(&l->points, p);
 }
 
+/* Before the start nothing is missed. */
+static void note_unwatched(const struct cuda_session *s, struct cuda_library *library)
+{
+	uint64_t started_ns = s->result->watched.start_ns;
+
+	if (!s->pid || !started_ns)
+		return;
+	library->pid = s->pid;
+	library->unwatched_ns = clock_now_ns() - MAX(s->scanned_ns, started_ns);
+}
+
 /* A library that was met for the first time, by a descriptor: its path may be another file's, or
  * nobody's. */
 static int attach_library(struct cuda_session *s, int library_fd, const char *path,
@@ -89,6 +108,7 @@ static int attach_library(struct cuda_session *s, int library_fd, const char *pa
 				       s->d);
 	library.n_symbols = list.points.n;
 	library.attach_ns = clock_now_ns() - start_ns;
+	note_unwatched(s, &library);
 	array_release(&list.points);
 	if (!err && array_push(&s->result->libraries, library))
 		err = diag_errno(s->d, -ENOMEM, "tracing CUDA");
@@ -134,8 +154,11 @@ static int match_mapped(void *ctx, const struct proc_map *map)
 static int scan_process(struct cuda_session *s, pid_t pid)
 {
 	struct mapped m = {s, pid};
-	int err = proc_maps_each(pid, match_mapped, &m);
+	int err;
 
+	s->pid = pid;
+	err = proc_maps_each(pid, match_mapped, &m);
+	s->pid = 0;
 	return err == -ENOENT || err == -ESRCH || err == -EACCES ? 0 : err;
 }
 
@@ -154,6 +177,7 @@ static int scan_with_children(struct cuda_session *s, pid_t pid)
 static int scan(struct cuda_session *s)
 {
 	const struct target *t = s->config->target;
+	uint64_t now_ns = clock_now_ns();
 	struct pid_list all = {0};
 	int err = 0;
 
@@ -167,6 +191,7 @@ static int scan(struct cuda_session *s)
 	if (!err && s->result->watched.child.pid)
 		err = scan_with_children(s, s->result->watched.child.pid);
 	array_release(&all);
+	s->scanned_ns = now_ns;
 	return err;
 }
 
@@ -177,14 +202,23 @@ static int meet_installed_file(struct cuda_session *s, const char *path)
 	return meet_library(s, fd, path);
 }
 
-/* CMD has mapped nothing yet: where its loader will look. */
+static int meet_program_file(void *ctx, const char *path, int fd, struct elf_file *f UNUSED)
+{
+	const char *base = strrchr(path, '/');
+
+	return str_starts(base ? base + 1 : path, "libcuda.so") ? meet_library(ctx, fd, path) : 0;
+}
+
+/* CMD has mapped nothing yet: where its loader will look, and where programs that open it by its
+ * path have it. */
 static int meet_installed(struct cuda_session *s)
 {
 	static const char folders[] =
 		"/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64:/usr/lib:"
 		"/usr/local/cuda/compat:/usr/local/nvidia/lib64";
 	const char *lists[] = {getenv("LD_LIBRARY_PATH"), folders};
-	int err = 0;
+	int err = elf_program_each(s->config->target->argv[0], library_name,
+				   clock_now_ns() + PROGRAM_NS_MOST, meet_program_file, s);
 
 	for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
 		for (const char *at = lists[i]; at && *at && !err;) {
@@ -232,14 +266,17 @@ static int turn(void *ctx)
 {
 	struct cuda_session *s = ctx;
 	const struct target *t = s->config->target;
-	uint64_t scan_ns = t->all || t->cgroup_fd >= 0 ? SCAN_ALL_NS : WATCH_TICK_NS;
+	uint64_t most_ns = t->all || t->cgroup_fd >= 0 ? SCAN_ALL_NS : WATCH_TICK_NS;
+	uint64_t start_ns = clock_now_ns(), end_ns;
 	int err = 0;
 
-	if (clock_now_ns() >= s->next_scan_ns) {
+	if (start_ns >= s->next_scan_ns) {
 		err = scan(s);
-		s->next_scan_ns = clock_now_ns() + scan_ns;
+		end_ns = clock_now_ns();
+		s->next_scan_ns =
+			end_ns + MAX(SCAN_LEAST_NS, MIN(SCAN_COST * (end_ns - start_ns), most_ns));
 	}
-	return err ? err : watch_wait(&s->watch, -1, UINT64_MAX);
+	return err ? err : watch_wait(&s->watch, -1, s->next_scan_ns);
 }
 
 static int finish(void *ctx)

@@ -9,7 +9,7 @@
 #include <inspect/cuda_tracing.h>
 #include <inspect/explain.h>
 
-enum { COLUMNS = 18, ROWS_SHOWN = 25, HISTOGRAMS_SHOWN = 5 };
+enum { COLUMNS = 18, ROWS_SHOWN = 25, HISTOGRAMS_SHOWN = 5, MISSING_SHOWN = 4 };
 
 struct cuda_run {
 	const struct trace_values *v;
@@ -82,11 +82,11 @@ static size_t make_columns(uint32_t by, struct column *columns)
 		{"p50_ns", "p50", CELL_NS, 0},
 		{"p99_ns", "p99", CELL_NS, 0},
 		{"p999_ns", "p99.9", CELL_NS, COLUMN_SPARE},
-		{"max_ns", "max", CELL_NS, 0},
-		{"in_flight", "now", CELL_COUNT, 0},
+		{"max_ns", "max", CELL_NS, COLUMN_SPARE},
+		{"in_flight", "now", CELL_COUNT, COLUMN_SPARE},
 		{"oldest_ns", "since", CELL_NS, COLUMN_SPARE},
 		{"unreturned", "", CELL_COUNT, COLUMN_DATA_ONLY},
-		{"bytes", "bytes", CELL_BYTES, 0},
+		{"bytes", "bytes", CELL_BYTES, COLUMN_SPARE},
 	};
 	size_t n = 0;
 
@@ -199,19 +199,61 @@ static int add_histograms(struct cuda_run *run, struct result *r)
 static void add_library(const struct cuda_run *run, const struct cuda_library *l, struct result *r)
 {
 	CLEANUP(strbuf_release) struct strbuf missing = {0};
+	size_t n = 0;
 	char took[32];
 
-	result_fact(r, "library", "library",
+	result_fact(r, run->tracing.libraries.v == l ? "library" : "", "library",
 		    cell_text(r, result_text(r, "%s: %zu functions, %zu probes, attached in %s",
 					     l->path, l->n_functions, 2 * l->n_symbols,
 					     duration_format(l->attach_ns, took, sizeof(took)))));
-	for (size_t i = 0; i < n_cuda_functions; i++)
-		if (!l->found[i] &&
-		    (run->v->cuda_launch || !cuda_function_launches(&cuda_functions[i])))
+	if (l->unwatched_ns)
+		result_note(r,
+			    "%s of %d was mapped up to %s before it was watched: calls of that "
+			    "time are missing",
+			    l->path, l->pid, duration_format(l->unwatched_ns, took, sizeof(took)));
+	for (size_t i = 0; i < n_cuda_functions; i++) {
+		if (l->found[i] ||
+		    (!run->v->cuda_launch && cuda_function_launches(&cuda_functions[i])))
+			continue;
+		if (run->v->common.json || n++ < MISSING_SHOWN)
 			strbuf_printf(&missing, "%s%s", missing.n ? ", " : "",
 				      cuda_functions[i].name);
+	}
+	if (n > MISSING_SHOWN)
+		strbuf_printf(&missing, " and %zu more (--json names them)", n - MISSING_SHOWN);
 	if (missing.n)
-		result_note(r, "the library has no %s", strbuf_str(&missing));
+		result_note(r, "%s has no %s", l->path, strbuf_str(&missing));
+}
+
+/* A table of them for JSON; as text they are facts and notes. */
+static void add_libraries(const struct cuda_run *run, struct result *r)
+{
+	static const struct column columns[] = {
+		{"path", "", CELL_TEXT, COLUMN_DATA_ONLY},
+		{"functions", "", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"probes", "", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"attach_ns", "", CELL_NS, COLUMN_DATA_ONLY},
+		{"pid", "", CELL_COUNT, COLUMN_DATA_ONLY},
+		{"unwatched_ns", "", CELL_NS, COLUMN_DATA_ONLY},
+	};
+	size_t section = result_section(r, "libraries", "", columns, ARRAY_SIZE(columns));
+
+	for (size_t i = 0; i < run->tracing.libraries.n; i++) {
+		const struct cuda_library *l = &run->tracing.libraries.v[i];
+		const char *none = "it was watched before a process had mapped it";
+
+		result_row(r, section,
+			   (const struct cell[]){
+				   cell_text(r, l->path),
+				   cell_u64(CELL_COUNT, l->n_functions),
+				   cell_u64(CELL_COUNT, 2 * l->n_symbols),
+				   cell_u64(CELL_NS, l->attach_ns),
+				   l->unwatched_ns ? cell_u64(CELL_COUNT, (uint64_t)l->pid)
+						   : cell_null(r, none),
+				   l->unwatched_ns ? cell_u64(CELL_NS, l->unwatched_ns)
+						   : cell_null(r, none),
+			   });
+	}
 }
 
 static void add_facts(const struct cuda_run *run, struct result *r)
@@ -223,6 +265,7 @@ static void add_facts(const struct cuda_run *run, struct result *r)
 	result_fact(r, "elapsed_ns", "measured", cell_u64(CELL_NS, t->table.elapsed_ns));
 	for (size_t i = 0; i < t->libraries.n; i++)
 		add_library(run, &t->libraries.v[i], r);
+	add_libraries(run, r);
 	result_fact(r, "lost", "lost", cell_u64(CELL_COUNT, t->table.lost));
 	result_fact(r, "times", "times",
 		    cell_text(r, "of the call: an asynchronous copy or a launch is only enqueued"));

@@ -33,31 +33,44 @@ static int interpreter(struct elf_file *f, elf_needed_fn *fn, void *ctx)
 
 		if (p->p_type == PT_INTERP)
 			return n && elf_file_read_at(f, p->p_offset, path, n) == n && !path[n - 1]
-				       ? fn(ctx, path)
+				       ? fn(ctx, ELF_INTERPRETER, path)
 				       : 0;
 	}
 	return 0;
 }
 
+struct dynamic {
+	Elf_Data *entries, *names;
+};
+
+static int each_text(const struct dynamic *d, enum elf_needed what, elf_needed_fn *fn, void *ctx)
+{
+	int err = 0, n = 0;
+	GElf_Dyn e;
+
+	for (int i = 0; gelf_getdyn(d->entries, i, &e) && e.d_tag != DT_NULL && !err; i++) {
+		bool folders = e.d_tag == DT_RPATH || e.d_tag == DT_RUNPATH;
+		const char *text = NULL;
+
+		if (what == ELF_LIBRARY ? e.d_tag == DT_NEEDED : folders)
+			text = n++ < NEEDED_MAX ? elf_strtab_at(d->names, e.d_un.d_val) : NULL;
+		err = text ? fn(ctx, what, text) : 0;
+	}
+	return err;
+}
+
 int elf_needed_each(struct elf_file *f, elf_needed_fn *fn, void *ctx)
 {
-	Elf_Data *entries, *names;
+	struct dynamic d;
 	GElf_Shdr shdr, names_shdr;
 	Elf_Scn *scn = elf_section_find(f, SHT_DYNAMIC, NULL, &shdr);
 	Elf_Scn *names_scn = scn ? elf_getscn(f->elf, shdr.sh_link) : NULL;
-	int err = interpreter(f, fn, ctx), n = 0;
-	GElf_Dyn d;
+	int err = interpreter(f, fn, ctx);
 
 	if (err || !names_scn || !gelf_getshdr(names_scn, &names_shdr) ||
-	    elf_section_read(scn, &shdr, SECTION_BYTES_MAX, &entries) ||
-	    elf_section_read(names_scn, &names_shdr, SECTION_BYTES_MAX, &names))
+	    elf_section_read(scn, &shdr, SECTION_BYTES_MAX, &d.entries) ||
+	    elf_section_read(names_scn, &names_shdr, SECTION_BYTES_MAX, &d.names))
 		return err;
-	for (int i = 0; gelf_getdyn(entries, i, &d) && d.d_tag != DT_NULL && !err; i++) {
-		const char *name = d.d_tag == DT_NEEDED && n++ < NEEDED_MAX
-					   ? elf_strtab_at(names, d.d_un.d_val)
-					   : NULL;
-
-		err = name ? fn(ctx, name) : 0;
-	}
-	return err;
+	err = each_text(&d, ELF_FOLDERS, fn, ctx);
+	return err ? err : each_text(&d, ELF_LIBRARY, fn, ctx);
 }

@@ -6,8 +6,7 @@
 #include "unwind_process.h"
 
 /*
- * The program that execvp(3) would find by that name, the interpreters of a script, and what they
- * need: PT_INTERP, and each DT_NEEDED, by the interpreter's folder, /lib and /usr/lib. Files whose
+ * The program, interpreters and libraries as elf_program_each finds them. Files whose
  * rows take long to make are left out, and so is what is left after 50 ms. Whatever is not found
  * or not understood is met when it runs. 0 or -ENOMEM.
  */

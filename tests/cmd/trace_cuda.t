@@ -30,6 +30,14 @@ ok '[ "$(jq .probe_pair_ns "$tmp/json")" -gt 100 ]' 'what the probes cost is mea
 is "$(python3 tests/cmd/schema.py docs/json/trace-cuda.schema.json "$tmp/json" 2>&1)" '' \
 	'the JSON fits its schema'
 
+# Where the program says that it lies: found before CMD runs, too.
+mkdir "$tmp/cuda"
+cp "$W/fake_cuda" "$tmp/cuda/libcuda.so.1"
+cp "$calls" "$tmp/cu"
+PATH=$tmp:$PATH cuda -- cu libcuda.so.1
+is "$(row cuMemAlloc calls),$(jq -c '[.libraries[] | [.path, .unwatched_ns]]' "$tmp/json")" \
+	"21,[[\"$tmp/cuda/libcuda.so.1\",null]]" 'a library by RUNPATH is watched from its first call on'
+
 # Launches are asked for, and streams told apart; bytes and streams of each way that arguments have.
 LD_LIBRARY_PATH=$tmp cuda --cuda-launch --by stream -- sh -c "'$calls' libcuda.so.1; '$calls' libcuda.so.1 layouts"
 is "$(row cuLaunchKernel calls),$(row cuLaunchKernel stream),$(row cuStreamSynchronize stream)" \
@@ -85,6 +93,9 @@ pid=$!
 cuda -p $pid
 wait $pid
 is "$(row cuCtxSynchronize calls)" 1 'a library that is loaded while we watch'
+is "$(jq ".libraries[0] | .pid == $pid and .unwatched_ns > 0" "$tmp/json") $(jq '.libraries[0].unwatched_ns < .elapsed_ns' "$tmp/json")" 'true true' \
+	'… with how long it went unwatched at most'
+like "$(jq -r '.notes[]' "$tmp/json")" "libcuda.so.1 of $pid was mapped up to [0-9.]+ .?s before it was watched" '… which a note says'
 like "$(jq -r .library "$tmp/json")" "libcuda.so.1: 15 functions, 38 probes" '… with all its functions'
 
 # A library at a path that only the target has, in its own mount namespace; and not even that: another

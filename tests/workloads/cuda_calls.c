@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* cflags: -ldl */
+/* cflags: -ldl -Wl,-rpath,'$ORIGIN/cuda' */
 /*
  * Calls of libcuda.so.1, loaded after DELAY_MS: cuda_calls LIBRARY DELAY_MS. With a third argument,
  * FIFO, it waits for a line there and then works, spins and sleeps: it prints what CPU time went
