@@ -45,7 +45,10 @@ static void put_part(const struct gpu_run *run, const struct gpu_key *key, enum 
 		gpu_device_put(&run->choice.devices, key, out);
 		break;
 	default:
-		strbuf_printf(out, "0x%x", key->client);
+		if (key->client)
+			strbuf_printf(out, "0x%x", key->client);
+		else
+			strbuf_putc(out, '-');
 		break;
 	}
 }
