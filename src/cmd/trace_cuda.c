@@ -9,7 +9,7 @@
 #include <inspect/cuda_tracing.h>
 #include <inspect/explain.h>
 
-enum { COLUMNS = 18, ROWS_SHOWN = 25, HISTOGRAMS_SHOWN = 5, MISSING_SHOWN = 4 };
+enum { COLUMNS = 18, ROWS_SHOWN = 25, HISTOGRAMS_SHOWN = 5, MISSING_SHOWN = 4, FAILING_SHOWN = 5 };
 
 struct cuda_run {
 	const struct trace_values *v;
@@ -144,16 +144,23 @@ static int add_rows(struct cuda_run *run, struct result *r)
 {
 	struct cuda_table *t = &run->tracing.table;
 	struct column *columns = arena_alloc(&r->arena, (COLUMNS + 1) * sizeof(*columns));
-	size_t section;
+	size_t section, n_failing = 0;
 
 	if (!columns)
 		return -ENOMEM;
 	section = result_section(r, "rows", "", columns, make_columns(run->by, columns));
 	if (t->rows.n)
 		qsort(t->rows.v, t->rows.n, sizeof(*t->rows.v), by_total);
-	for (size_t i = 0; i < t->rows.n; i++)
-		if (t->rows.v[i].key.function < n_cuda_functions)
-			add_row(run, &t->rows.v[i], r, section);
+	for (size_t i = 0; i < t->rows.n; i++) {
+		const struct cuda_count *row = &t->rows.v[i];
+
+		if (row->key.function >= n_cuda_functions)
+			continue;
+		add_row(run, row, r, section);
+		if (row->errors && n_failing++ < FAILING_SHOWN)
+			result_note(r, "%s: the last of its errors is CUresult %u",
+				    cuda_functions[row->key.function].name, row->last_error);
+	}
 	if (r->failed)
 		return -ENOMEM;
 	r->sections.v[section].limit = run->v->top ? run->v->top : ROWS_SHOWN;

@@ -17,6 +17,7 @@ is "$(jq -r '[.rows[] | "\(.call) \(.calls) \(.errors)"] | sort | join(",")' "$t
 	'cuCtxSynchronize 1 0,cuMemAlloc 21 1,cuMemFree 20 0,cuMemcpyDtoHAsync 20 0,cuMemcpyHtoD 20 0,cuStreamSynchronize 20 0' \
 	'every call of every variant, and no other function'
 is "$(row cuMemAlloc last_error)" 2 'what a failed call returned'
+like "$(jq -r '.notes[]' "$tmp/json")" 'cuMemAlloc: the last of its errors is CUresult 2' '… as text, too'
 is "$(row cuMemAlloc bytes),$(row cuMemcpyHtoD bytes),$(row cuMemcpyDtoHAsync bytes)" \
 	81920,20000,2000 'bytes, without those that failed'
 ok '[ "$(row cuStreamSynchronize p50_ns)" -ge 4800000 ]' 'a wait takes as long as it does'
