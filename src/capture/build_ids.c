@@ -5,6 +5,7 @@
 #include <inspect/clock.h>
 #include <inspect/decode.h>
 #include <inspect/elf_file.h>
+#include <inspect/jitdump.h>
 #include <inspect/process.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -201,7 +202,8 @@ const struct perf_event_header *build_ids_stamp(struct build_ids *b,
 		return record;
 	memcpy(&m, record, sizeof(m));
 	if (!(m.prot & PROT_EXEC) || !m.ino || path[0] != '/' ||
-	    !memchr(path, 0, size_bytes - sizeof(m)))
+	    !memchr(path, 0, size_bytes - sizeof(m)) ||
+	    jitdump_is_marker(path)) /* it is written to all the time */
 		return record;
 	f = find_file(b, &m, path);
 	if (!f)

@@ -12,6 +12,7 @@
 #include <inspect/term.h>
 
 enum { BINDINGS_MAX = 16 };
+enum { TIMER_QUICK_NS = 100 * 1000 }; /* one that may be late each time */
 
 struct record_values {
 	struct measure_options measure;
@@ -133,15 +134,16 @@ static double cpu_percent(const struct profile *p, double ran_ns)
 	return p->duration_ns ? 100.0 * ran_ns / (double)p->duration_ns : 0;
 }
 
-/* The CPU time of what was sampled: where events were throttled or samples lost it is more than
- * they stand for. What the target used is known, and missing from all of its threads alike. */
+/* The CPU time of what was sampled. A timer that is throttled or late leaves time without samples:
+ * what the target used is known, and missing from all of its threads alike. */
 static double ran_ns(const struct recording *rec, uint64_t weight, uint64_t total)
 {
 	const struct profile *p = rec->profile;
 	double used_ns = rec->load.cpus * (double)p->duration_ns;
 
-	if ((!p->losses.throttled && !p->losses.lost) || strchr(p->events.v[0].name, ':') ||
-	    used_ns <= (double)total || !total)
+	if ((!p->losses.throttled && !p->losses.lost &&
+	     total > p->losses.samples * TIMER_QUICK_NS) ||
+	    strchr(p->events.v[0].name, ':') || used_ns <= (double)total || !total)
 		return (double)weight;
 	return used_ns * (double)weight / (double)total;
 }
