@@ -19,9 +19,11 @@ if [ "${waits:-0}" -lt 100 ]; then
 	skip 'no page fault waits for this file system' 2
 else
 	near "$count" "$waits" $((waits / 200)) 'page faults that wait are as many as the kernel counts, and name the mapped file'
-	# What it lost its CPU for otherwise is told apart; a switch that is watched takes a little longer.
-	is "$(jq "([.waits[] | select(.reason == \"runnable\") | .wait_ns] | add // 0) as \$lost | $(jq .ns "$tmp/of_file") |
-		. >= $off * 0.98 - \$lost and . <= $off * 1.01 + $count * 5000" "$tmp/faults.json")" true \
+	# What it lost its CPU for otherwise is told apart; a switch that is watched takes a little longer, and the
+	# hypervisor's time is in one of the two.
+	ns=$(jq .ns "$tmp/of_file")
+	lost=$(jq '[.waits[] | select(.reason == "runnable") | .wait_ns] | add // 0' "$tmp/faults.json")
+	ok "[ $ns -ge $((off * 95 / 100 - lost)) ] && [ $ns -le $((off * 105 / 100 + count * 5000)) ]" \
 		'… and last as long as touching was without a CPU'
 fi
 
