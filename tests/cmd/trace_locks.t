@@ -54,7 +54,7 @@ look shared
 like "$(jq -r '.locks[0].lock' l.json)" '/shared\+0x[0-9a-f]+ \(shared\)$' 'a lock that two processes map at different places is one'
 is "$(jq '.locks[0].waiters' l.json)" 2 '… with the waits of both'
 look threads
-is "$(jq -r '[.locks[].kind] | unique | join(" ")' l.json)" 'barrier thread' 'what it is part of, the functions that wait tell'
+is "$(jq -r '[.locks[].kind | values] | unique | join(" ")' l.json)" 'barrier thread' 'what it is part of, the functions that wait tell'
 
 if "$W/syscalls" futex2 1; then
 	look futex2
