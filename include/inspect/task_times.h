@@ -55,6 +55,8 @@ struct task_table {
 };
 void task_table_release(struct task_table *t);
 void task_table_sort(struct task_table *t);
+/* The entry of a thread among the first n, which are sorted; or NULL. */
+const struct task_times *task_table_at(const struct task_table *t, size_t n, uint32_t tid);
 /* The entry of the same task (tid and start), or NULL. Sorted. */
 const struct task_times *task_table_find(const struct task_table *t, const struct task_times *like);
 

@@ -351,7 +351,7 @@ static bool is_own(pid_t pid)
 /* The ids that were given, as processes: of a thread no command takes its id for one. */
 static const char *pids_text(const char *given, struct result *r)
 {
-	const char *line = "";
+	CLEANUP(strbuf_release) struct strbuf line = {0};
 	struct pid_list seen = {0};
 
 	for (char *at = (char *)given; *at; at += *at == ',') {
@@ -363,12 +363,12 @@ static const char *pids_text(const char *given, struct result *r)
 			again |= seen.v[i] == pid;
 		if (again)
 			continue;
-		line = result_text(r, "%s%s%d", line, seen.n ? "," : "", (int)pid);
+		strbuf_printf(&line, "%s%d", seen.n ? "," : "", (int)pid);
 		if (array_push(&seen, pid))
 			break;
 	}
 	array_release(&seen);
-	return line;
+	return result_text(r, "%s", strbuf_str(&line));
 }
 
 /* Whether commands of other tools would show another network ("net"), or other files ("mnt"), than

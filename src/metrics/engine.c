@@ -14,7 +14,7 @@ enum {
 	FIND_MS = 1000, /* all ports together */
 	URL_SIZE = 256,
 	WHY_SIZE = 160,
-	WHY_ALL_SIZE = 960, /* of all ports */
+	WHY_ALL_SIZE = ENGINE_PORTS_MAX * WHY_SIZE, /* of all ports */
 };
 
 struct engine_session {

@@ -68,6 +68,38 @@ static bool has_port(const struct engine_port *ports, size_t n, const struct eng
 	return false;
 }
 
+/* The ports that engines take by themselves are asked first. Source: their documentation. */
+static unsigned rank_of(const struct engine_port *p)
+{
+	static const unsigned usual[] = {8000 /* vLLM, TensorRT-LLM */, 30000 /* SGLang */,
+					 8002 /* Triton */, 8080 /* llama.cpp */, 3000 /* TGI */};
+
+	for (unsigned i = 0; i < ARRAY_SIZE(usual); i++)
+		if (p->port == usual[i])
+			return ARRAY_SIZE(usual) - i;
+	return 0;
+}
+
+static int compare_ports(const void *a, const void *b)
+{
+	unsigned x = rank_of(a), y = rank_of(b);
+
+	return (x < y) - (x > y);
+}
+
+/* Of more than there is room for those that engines have by themselves are kept. */
+static size_t add_port(struct engine_port *ports, size_t n, const struct engine_port *p)
+{
+	size_t at = n;
+
+	for (size_t i = 0; n == ENGINE_PORTS_MAX && i < n; i++)
+		if (rank_of(&ports[i]) < rank_of(at == n ? p : &ports[at]))
+			at = i;
+	if (at < ENGINE_PORTS_MAX)
+		ports[at] = *p;
+	return MIN(n + 1, (size_t)ENGINE_PORTS_MAX);
+}
+
 /* "0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 12345 …" */
 static size_t add_ports(const char *root, pid_t pid, const char *file, const inode_list *sockets,
 			struct engine_port like, struct engine_port *ports, size_t n)
@@ -81,14 +113,13 @@ static size_t add_ports(const char *root, pid_t pid, const char *file, const ino
 		unsigned state;
 		unsigned long inode;
 
-		if (n == ENGINE_PORTS_MAX ||
-		    sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*u %*u %lu", address,
+		if (sscanf(line, " %*u: %32[0-9A-F]:%x %*s %x %*s %*s %*s %*u %*u %lu", address,
 			   &like.port, &state, &inode) != 4 ||
 		    state != STATE_LISTEN || !is_local(address) || !has_inode(sockets, inode) ||
 		    has_port(ports, n, &like))
 			continue;
 		like.v6 = str_eq(address, v6_loopback);
-		ports[n++] = like;
+		n = add_port(ports, n, &like);
 	}
 	return n;
 }
@@ -114,32 +145,13 @@ static bool is_same_network(const char *root, pid_t pid, pid_t other)
 	return !n || !m || (n == m && memcmp(a, b, (size_t)n) == 0);
 }
 
-/* The ports that engines take by themselves are asked first. Source: their documentation. */
-static unsigned rank_of(const struct engine_port *p)
-{
-	static const unsigned usual[] = {8000 /* vLLM, TensorRT-LLM */, 30000 /* SGLang */,
-					 8002 /* Triton */, 8080 /* llama.cpp */, 3000 /* TGI */};
-
-	for (unsigned i = 0; i < ARRAY_SIZE(usual); i++)
-		if (p->port == usual[i])
-			return ARRAY_SIZE(usual) - i;
-	return 0;
-}
-
-static int compare_ports(const void *a, const void *b)
-{
-	unsigned x = rank_of(a), y = rank_of(b);
-
-	return (x < y) - (x > y);
-}
-
 size_t engine_ports(const char *root, const pid_t *pids, size_t n, struct engine_port *ret_ports,
 		    const char **ret_reason)
 {
 	size_t n_ports = 0;
 
 	*ret_reason = "the target listens on no local port";
-	for (size_t i = 0; i < n && n_ports < ENGINE_PORTS_MAX; i++) {
+	for (size_t i = 0; i < n; i++) {
 		CLEANUP(inodes_release) inode_list sockets = {0};
 		struct engine_port like = {.pid = is_same_network(root, pids[i], 0) ? 0 : pids[i]};
 

@@ -4,7 +4,8 @@
 #include "readings.h"
 
 #include <dirent.h>
-#include <sys/statvfs.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 enum { NODES_MAX = 1024, CONTROLLERS_MAX = 64, TEXT_MAX = 1 << 20, PAGES_JUDGED = 1000 };
 
@@ -133,19 +134,19 @@ static void read_nodes(const char *root, struct memory_reading *m)
 		qsort(m->nodes.v, m->nodes.n, sizeof(*m->nodes.v), compare_nodes);
 }
 
-/* A container has its own, and a small one. */
+/* A container has its own, and a small one; or a plain folder, which is no memory. */
 static void read_shm(const char *root, pid_t pid, struct memory_reading *m)
 {
 	char path[PATH_SIZE];
-	struct statvfs fs = {0};
+	struct statfs fs = {0};
 
 	m->shm_size = m->shm_used = NAN;
 	if (pid)
 		snprintf(path, sizeof(path), "%s/proc/%d/root/dev/shm", root, (int)pid);
 	else
 		snprintf(path, sizeof(path), "%s/dev/shm", root);
-	m->shm_denied = statvfs(path, &fs) != 0 && errno == EACCES;
-	if (m->shm_denied || !fs.f_blocks)
+	m->shm_denied = statfs(path, &fs) != 0 && errno == EACCES;
+	if (m->shm_denied || !fs.f_blocks || (pid && fs.f_type != TMPFS_MAGIC))
 		return;
 	m->shm_size = (double)fs.f_blocks * (double)fs.f_frsize;
 	m->shm_used = (double)(fs.f_blocks - fs.f_bfree) * (double)fs.f_frsize;

@@ -130,7 +130,9 @@ static void memory_row(const struct interval *i, const struct process *now,
 	row_put_or(r, row, "major_faults_per_second",
 		   rate_of(now->major_faults, before->major_faults, i->seconds), came_since);
 	row_put_or(r, row, "locked_percent", percent_of(now->locked, now->locked_limit),
-		   "no limit");
+		   isnan(now->locked_limit) ? "no limit"
+		   : now->locked_limit > 0  ? "not readable for this user"
+					    : "its limit is 0");
 }
 
 static void fd_row(const struct interval *i, const struct process *now, const char *name,

@@ -151,22 +151,6 @@ static int add_processes(int proc_fd, struct task_table *ret)
 	return err;
 }
 
-/* Sorted, but for what is added. */
-static bool has_process(const struct task_table *t, size_t n, pid_t pid)
-{
-	size_t low = 0, high = n;
-
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->tasks.v[mid].tid < (uint32_t)pid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < n && t->tasks.v[low].tid == (uint32_t)pid;
-}
-
 int task_walk_missing(const char *root, const pid_t *pids, size_t n, struct task_table *t)
 {
 	CLEANUP(closep) int proc_fd = -1;
@@ -177,7 +161,7 @@ int task_walk_missing(const char *root, const pid_t *pids, size_t n, struct task
 	snprintf(path, sizeof(path), "%s/proc", root);
 	proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	for (size_t i = 0; i < n && !err && proc_fd >= 0; i++)
-		if (!has_process(t, known, pids[i]))
+		if (!task_table_at(t, known, (uint32_t)pids[i]))
 			err = add_threads(proc_fd, (unsigned)pids[i], t);
 	task_table_sort(t);
 	return err;

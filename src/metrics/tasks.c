@@ -209,9 +209,12 @@ static void process_cpu_row(const struct interval *i, const struct process *p, s
 		run += c.run;
 		if (c.delay > delay)
 			quota = quota_delay(i, t->tid, c.delay);
-		if (c.delay - quota > delay || (quota > 0 && !worst_quota))
+		if (c.delay - quota > delay) {
 			worst_quota = quota;
-		delay = fmax(delay, c.delay - quota);
+			delay = c.delay - quota;
+		} else if (delay <= 0) {
+			worst_quota = fmax(worst_quota, quota);
+		}
 	}
 	if (!known) {
 		row_lacks(r, row, "process_cpu_percent", "its threads are not readable");
@@ -263,7 +266,9 @@ static void fd_rows(const struct interval *i, struct use_report *r)
 	}
 	all = refusals_of(i, 0).emfile;
 	if (all > shown)
-		put_refusals(i, r, row_add(r, "process", "fds", "of ended processes"),
+		put_refusals(i, r,
+			     row_add(r, "process", "fds",
+				     rows < FD_ROWS_MAX ? "of ended processes" : "of others"),
 			     "fds_refused", all - shown);
 }
 
@@ -284,10 +289,9 @@ static double lock_change(const struct interval *i, const struct lock_wait *now)
 
 static const char *comm_in(const struct task_table *t, uint32_t pid)
 {
-	for (size_t k = 0; k < t->tasks.n; k++)
-		if (t->tasks.v[k].tid == pid)
-			return t->tasks.v[k].comm;
-	return NULL;
+	const struct task_times *found = task_table_at(t, t->tasks.n, pid);
+
+	return found ? found->comm : NULL;
 }
 
 /* It may have ended since, or have lived within the window alone. */

@@ -99,14 +99,6 @@ static int find_cgroups(struct use *u)
 	return cgroup_list_find(u->config.root, &u->config, &u->cgroups);
 }
 
-static uint64_t boot_ns(void)
-{
-	struct timespec t = {0};
-
-	clock_gettime(CLOCK_BOOTTIME, &t);
-	return (uint64_t)t.tv_sec * NSEC_PER_SEC + (uint64_t)t.tv_nsec;
-}
-
 static int fill_tasks(const struct use_config *c, struct task_table *t)
 {
 	int err = c->tasks ? c->tasks(c->tasks_ctx, t) : -ENOSYS;
@@ -143,7 +135,7 @@ static void read_tasks(struct use *u, uint64_t now_ns)
 	if (!is_tasks_turn(u, now_ns))
 		return;
 	task_table_release(&t->table);
-	*t = (struct task_reading){.clock_ns = now_ns, .boot_ns = boot_ns()};
+	*t = (struct task_reading){.clock_ns = now_ns, .boot_ns = clock_boottime_ns()};
 	t->err = fill_tasks(&u->config, &t->table);
 	u->tasks_cost_ns = clock_own_cpu_ns() - begin_ns;
 	u->tasks_wall_ns = clock_now_ns() - now_ns;

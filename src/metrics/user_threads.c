@@ -142,22 +142,13 @@ static void put_row(const struct interval *i, struct use_report *r, const char *
 
 static const char by_bpf[] = "threads of its user (BPF: cred.ucounts), RLIMIT_NPROC";
 static const char by_proc[] =
-	"threads of its user (/proc/PID/task), /proc/PID/limits (Max processes)";
+	"threads of its effective user (/proc/PID/task), /proc/PID/limits (Max processes)";
 
 static const struct task_times *first_thread(const struct interval *i, pid_t pid)
 {
 	const struct task_table *t = &i->tasks_now->table;
-	size_t low = 0, high = t->tasks.n;
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (t->tasks.v[mid].tid < (uint32_t)pid)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	return low < t->tasks.n && t->tasks.v[low].tid == (uint32_t)pid ? &t->tasks.v[low] : NULL;
+	return task_table_at(t, t->tasks.n, (uint32_t)pid);
 }
 
 void user_threads_row(const struct interval *i, const struct process *p, const char *name,
@@ -208,40 +199,57 @@ static bool is_shown(const struct shown_users *s, uint32_t uid)
 	return false;
 }
 
-static void show_user(const struct interval *i, const struct task_times *t, uint64_t refused,
-		      struct shown_users *s, struct use_report *r)
+/* What the living processes of a user were refused. */
+static uint64_t refused_to(const struct interval *i, uint32_t uid)
 {
-	if (s->n == ROWS_MAX)
-		return;
-	s->uids[s->n++] = t->uid;
+	const struct task_table *table = &i->tasks_now->table;
+	uint64_t sum = 0;
+
+	for (size_t k = 0; k < table->refusals.n; k++) {
+		pid_t pid = (pid_t)table->refusals.v[k].pid;
+		const struct task_times *t = pid ? first_thread(i, pid) : NULL;
+
+		sum += t && t->uid == uid ? refusals_of(i, pid).user_eagain : 0;
+	}
+	return sum;
+}
+
+static void show_user(const struct interval *i, uint32_t uid, struct shown_users *s,
+		      struct use_report *r)
+{
+	const struct task_times *t = nearest(&i->tasks_now->table, uid);
+	uint64_t refused = refused_to(i, uid);
+
+	s->uids[s->n++] = uid;
 	s->refused += refused;
-	put_row(i, r, report_text(r, "%s/%u", t->comm, t->pid), t->uid, t->user_tasks,
+	put_row(i, r, report_text(r, "%s/%u", t->comm, t->pid), uid, t->user_tasks,
 		t->user_limit ? t->user_limit : NAN, by_bpf, refused);
 }
 
-/* Whom a thread was refused has a row, then each other user that is near its limit. */
+/* A row for each user who was refused a thread, then for each other that is near its limit. */
 void user_threads_rows(const struct interval *i, struct use_report *r)
 {
 	const struct task_table *table = &i->tasks_now->table;
 	struct shown_users s = {0};
 	uint64_t all;
 
-	for (size_t k = 0; k < table->refusals.n; k++) {
+	for (size_t k = 0; k < table->refusals.n && s.n < ROWS_MAX; k++) {
 		pid_t pid = (pid_t)table->refusals.v[k].pid;
 		const struct task_times *t = first_thread(i, pid);
-		uint64_t refused = refusals_of(i, pid).user_eagain;
 
-		if (t && refused)
-			show_user(i, t, refused, &s, r);
+		if (t && refusals_of(i, pid).user_eagain && !is_shown(&s, t->uid))
+			show_user(i, t->uid, &s, r);
 	}
-	for (size_t k = 0; k < table->tasks.n; k++) {
+	for (size_t k = 0; k < table->tasks.n && s.n < ROWS_MAX; k++) {
 		const struct task_times *t = &table->tasks.v[k];
 
 		if (t->pid == t->tid && share_of(t) > 0.5 && !is_shown(&s, t->uid))
-			show_user(i, nearest(table, t->uid), 0, &s, r);
+			show_user(i, t->uid, &s, r);
 	}
 	all = refusals_of(i, 0).user_eagain;
 	if (all > s.refused)
-		put_refusals(i, r, row_add(r, "process", "process threads", "of ended processes"),
+		put_refusals(i, r,
+			     row_add(r, "process", "process threads",
+				     s.n < ROWS_MAX ? "of ended processes" : "of others"),
 			     "user_threads_refused", all - s.refused);
 }

@@ -21,10 +21,16 @@ void task_table_sort(struct task_table *t)
 		qsort(t->tasks.v, t->tasks.n, sizeof(*t->tasks.v), compare);
 }
 
+const struct task_times *task_table_at(const struct task_table *t, size_t n, uint32_t tid)
+{
+	const struct task_times like = {.tid = tid};
+
+	return n ? bsearch(&like, t->tasks.v, n, sizeof(like), compare) : NULL;
+}
+
 const struct task_times *task_table_find(const struct task_table *t, const struct task_times *like)
 {
-	const struct task_times *found;
+	const struct task_times *found = task_table_at(t, t->tasks.n, like->tid);
 
-	found = t->tasks.n ? bsearch(like, t->tasks.v, t->tasks.n, sizeof(*like), compare) : NULL;
 	return found && found->start == like->start ? found : NULL;
 }
