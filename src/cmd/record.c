@@ -250,7 +250,7 @@ static void next_command(struct strbuf *b, const struct profile *p, const char *
 {
 	CLEANUP(strbuf_release) struct strbuf word = {0};
 
-	if (!is_kept(output))
+	if (!is_kept(output) || !p->losses.samples)
 		return;
 	strbuf_puts(b, " → next: inspect report");
 	if (!str_eq(output, "inspect.data")) {
@@ -285,7 +285,7 @@ static void note_no_samples(struct result *r, const struct recording *rec, doubl
 			    used_ns / 1e6, period_ns / 1e6);
 	else
 		result_note(r, "no samples: the target used no CPU meanwhile; what it waits for is "
-			       "not seen by sampling (kernel side: cat /proc/PID/task/*/wchan)");
+			       "shown by inspect offcpu, and by inspect stack");
 }
 
 /* A timer for each thread misses threads that end before it fires: said where it shows. */
